@@ -58,8 +58,17 @@ func (s *stage) burst(replicas int, proactive bool) string {
 	await(s.t, 10*patience, fmt.Sprintf("%d pods to run", replicas), s.running("app", replicas))
 	ready, took := time.Since(begun), s.controller.takes(s.t)
 	plans, last := s.creations(log, begun)
-	nodes := len(s.ledger.claimsOf(s.name)) - old
-	s.checkClaimsUsed()
+	claims := s.ledger.claimsOf(s.name)[old:]
+	used := map[string]bool{}
+	for _, pod := range s.pods("app") {
+		used[pod.Spec.NodeName] = true
+	}
+	for _, claim := range claims {
+		// Claims of several plans may be consolidated while pods still come.
+		if proactive && (claim.gone || !used[claim.object.Status.NodeName]) {
+			s.t.Errorf("claim %s, node %q, was never used (gone: %t)", claim.object.Name, claim.object.Status.NodeName, claim.gone)
+		}
+	}
 	if proactive && plans > 2 {
 		s.t.Errorf("%d plans created claims, want one, or two when pods differ", plans)
 	}
@@ -69,7 +78,7 @@ func (s *stage) burst(replicas int, proactive bool) string {
 		s.t.Error(err)
 	}
 	return fmt.Sprintf("| %d | %t | %.1f s | %.1f s | %d | %d | %.1f s | %d MiB |",
-		replicas, proactive, last.Seconds(), ready.Seconds(), plans, nodes,
+		replicas, proactive, last.Seconds(), ready.Seconds(), plans, len(claims),
 		took.cpu-before.cpu, took.peak>>20)
 }
 

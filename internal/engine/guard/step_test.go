@@ -531,13 +531,14 @@ func TestReplacementsRememberTheirPods(t *testing.T) {
 	cmd := replacing(w)
 	owner := model.Owner{UID: "owner"}
 	cmd.Replacements[0].Pods = []*model.Pod{
-		{Shape: &model.Shape{}, UID: "a", Node: "n0", Controller: owner}, {Shape: &model.Shape{}, UID: "b", Controller: owner}}
+		{UID: "a", Node: "n0", Controller: owner, Shape: &model.Shape{}}, {UID: "b", Controller: owner, Shape: &model.Shape{}},
+		{UID: "c", Controller: owner, Shape: &model.Shape{Virtual: model.VirtualReplica}}}
 	text := cmd.Encode()
 	again, err := plan.DecodeCommand(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(model.ParsePodRefs("a/owner b"), again.Replacements[0].PodRefs()); diff != "" {
+	if diff := cmp.Diff(model.ParsePodRefs("a/owner b c/owner"), again.Replacements[0].PodRefs()); diff != "" {
 		t.Errorf("promises (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(text, again.Encode()); diff != "" {
