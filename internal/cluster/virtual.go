@@ -21,6 +21,9 @@ func (s *Store) SetVirtual(kind, owner, fingerprint string, make func() []*corev
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	before := s.virtual[owner]
+	if before == nil && make == nil {
+		return nil
+	}
 	if before != nil && make != nil && before.fingerprint == fingerprint {
 		return before.refused
 	}

@@ -105,7 +105,7 @@ type Metrics struct {
 	PodsEvictionRequests *prometheus.CounterVec
 	// PodsDrained counts pods that were evicted or deleted in a drain. Label: reason.
 	PodsDrained *prometheus.CounterVec
-	// PodsDisruptionInitiated counts the pods that have to move because the disruption of their node has begun. Labels:
+	// PodsDisruptionInitiated counts the pods that have to move because the voluntary disruption of their node has begun. Labels:
 	// those of NodeClaimsDisrupted.
 	PodsDisruptionInitiated *prometheus.CounterVec
 
@@ -272,7 +272,7 @@ func (f factory) pods(m *Metrics) {
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
 	m.PodsEvictionRequests = f.counter(s, "eviction_requests_total", "Eviction requests by HTTP status.", "code")
 	m.PodsDisruptionInitiated = f.counter(s, "disruption_initiated_total",
-		"Pods, other than those of DaemonSets, on nodes whose disruption has begun.", "reason", "nodepool", "capacity_type",
+		"Pods, other than those of DaemonSets, on nodes whose voluntary disruption has begun.", "reason", "nodepool", "capacity_type",
 		"consolidation_policy", "termination_mode")
 	m.PodsDrained = f.counter(s, "drained_total", "Pods removed from nodes that are being removed.", "reason")
 }

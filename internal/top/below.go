@@ -65,7 +65,7 @@ func (s *Screen) below(free int) []string {
 		}},
 	} {
 		place := free - len(lines) - 2 // an empty line and the title
-		if b.rows == 0 || place < 1 {
+		if b.rows == 0 || place < min(b.rows, 2) {
 			continue
 		}
 		lines = append(lines, "", s.paint.of(title, b.title))

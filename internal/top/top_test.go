@@ -185,7 +185,8 @@ func TestScreenBelow(t *testing.T) {
 		height        int
 		shown, hidden []string
 	}{
-		{12, []string{"and 5 more"}, []string{"pod-0", "READY", "being removed"}},
+		{12, []string{"READY  LIMIT", "cpu 1/2"}, []string{"WAITING POD", "being removed"}},
+		{13, []string{"pod-0", "and 4 more"}, []string{"pod-1", "READY  LIMIT", "being removed"}},
 		{16, []string{"WAITING POD", "pod-3", "pod-4"}, []string{"more", "READY", "being removed"}},
 		{19, []string{"pod-4", "READY", "cpu 1/2"}, []string{"more", "being removed"}},
 		{30, []string{"pod-4", "cpu 1/2", "30s  being removed  node-00001", "0s  launched       node-00000"},

@@ -153,10 +153,12 @@ karpenter_pods_oldest_unbound_seconds{cluster="b"} 0x120`
 		if err := json.Unmarshal(text, &d); err != nil {
 			t.Fatal(err)
 		}
+		found := 0
 		for _, panel := range d.Panels {
 			if panel.Title != c.panel {
 				continue
 			}
+			found++
 			expression := strings.NewReplacer("$cluster", c.cluster, "$nodepool", ".*").Replace(panel.Targets[0].Expr)
 			query, err := engine.NewInstantQuery(t.Context(), load1m(t, series), nil, expression, time.UnixMilli(0).Add(2*time.Hour))
 			if err != nil {
@@ -167,6 +169,9 @@ karpenter_pods_oldest_unbound_seconds{cluster="b"} 0x120`
 				t.Errorf("%s of cluster %q is %v (%v), want %v", c.panel, c.cluster, result, err, c.want)
 			}
 			query.Close()
+		}
+		if found != 1 {
+			t.Errorf("%s has %d panels %q, want 1", c.file, found, c.panel)
 		}
 	}
 }

@@ -98,14 +98,16 @@ func (u quotaUse) withinQuotas(quotas []corev1.ResourceQuota, pod *corev1.PodSpe
 	}
 	for i := range quotas {
 		q := &quotas[i]
+		if !concerns(q, pod, request) {
+			continue
+		}
 		if u[q.Name] == nil {
 			u[q.Name] = corev1.ResourceList{}
 		}
 		for name := range q.Status.Hard {
-			one, taken := perPod(name, request), u[q.Name][name]
-			for range allowed {
-				taken.Add(one)
-			}
+			all, taken := perPod(name, request), u[q.Name][name]
+			all.Mul(allowed)
+			taken.Add(all)
 			u[q.Name][name] = taken
 		}
 	}

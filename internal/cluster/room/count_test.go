@@ -78,6 +78,18 @@ func TestQuotas(t *testing.T) {
 	if diff := cmp.Diff([]string{"requests"}, by); second != 1 || diff != "" {
 		t.Errorf("the second buffer gets %d, want 1; limited by (-want +got):\n%s", second, diff)
 	}
+	// The quota short does not count the pods of the first two.
+	seconds := int64(60)
+	third, by := use.withinQuotas(quotas, &corev1.PodSpec{ActiveDeadlineSeconds: &seconds}, list("memory", "1Gi"), 1)
+	if third != 1 || by != nil {
+		t.Errorf("the third buffer gets %d, limited by %q, want 1 and none", third, by)
+	}
+	// Numbers that take years to count to.
+	const many = 1 << 40
+	services := []corev1.ResourceQuota{quota("services", list("services", "1", "requests.memory", "1Ei"), nil)}
+	if n, by := use.withinQuotas(services, &corev1.PodSpec{}, one, many); n != many || by != nil {
+		t.Errorf("%d of %d pods, limited by %q", n, int64(many), by)
+	}
 }
 
 func TestFairly(t *testing.T) {

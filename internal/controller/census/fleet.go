@@ -88,6 +88,9 @@ func (s sending) resources(snap *model.Snapshot, n *model.Node, send func(r quan
 	wellKnown := s.wellKnown(n)
 	for r, name := range snap.Resources {
 		r := quantity.Resource(r)
+		if name == model.ResourceUSD { // of limits; no pod asks for it
+			continue
+		}
 		if n.Total.At(r) != 0 || n.Used.At(r) != 0 {
 			send(r, name, slices.Concat(identity(n), []string{telemetry.ResourceType(name)}, wellKnown))
 		}

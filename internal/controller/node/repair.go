@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +71,8 @@ type Repair struct {
 	Brake *removal.Brake
 
 	classes controller.Classes
+	// counting is held from counting the repairs of a pool with a maximum until the next one has begun.
+	counting sync.Mutex
 }
 
 // SetupWithManager registers the controller. controller.Index must have run before.
@@ -108,11 +112,24 @@ func (r *Repair) healthChanged() predicate.Predicate {
 			if !isNode || after == nil {
 				return true
 			}
-			policies := policiesOf(r.Policies, r.rules(context.Background(), after))
-			return unhealthy(before, policies) != unhealthy(after, policies) ||
-				before.Spec.ProviderID != after.Spec.ProviderID || r.classes.OwnsLabels(before.Labels) != r.classes.OwnsLabels(after.Labels)
+			if before.Spec.ProviderID != after.Spec.ProviderID || r.classes.OwnsLabels(before.Labels) != r.classes.OwnsLabels(after.Labels) {
+				return true
+			}
+			if sameConditions(before, after) {
+				return false
+			}
+			rules, err := r.rules(context.Background(), after) // from the cache
+			policies := policiesOf(r.Policies, rules)
+			return err != nil || unhealthy(before, policies) != unhealthy(after, policies)
 		},
 	}
+}
+
+// sameConditions reports whether the conditions of two states of a node differ in heartbeats at most.
+func sameConditions(a, b *corev1.Node) bool {
+	return slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, func(a, b corev1.NodeCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.LastTransitionTime.Equal(&b.LastTransitionTime)
+	})
 }
 
 // rulesChanged returns a predicate for pools whose rules of repair have changed.
@@ -143,15 +160,19 @@ func (r *Repair) nodesOf(ctx context.Context, pool client.Object) []reconcile.Re
 	return requests
 }
 
-// rules returns the rules of the node's pool, the defaults if it has none. Invalid annotations are ignored: the condition
-// ValidationSucceeded of the pool reports them.
-func (r *Repair) rules(ctx context.Context, node *corev1.Node) karpv1.RepairRules {
+// rules returns the rules of the node's pool, the defaults if it has none or it does not exist. Invalid annotations are
+// ignored: the condition ValidationSucceeded of the pool reports them.
+func (r *Repair) rules(ctx context.Context, node *corev1.Node) (karpv1.RepairRules, error) {
+	name := node.Labels[karpv1.LabelNodePool]
+	if name == "" {
+		return karpv1.DefaultRepairRules(), nil
+	}
 	var pool karpv1.NodePool
-	if name := node.Labels[karpv1.LabelNodePool]; name == "" || r.Client.Get(ctx, client.ObjectKey{Name: name}, &pool) != nil {
-		return karpv1.DefaultRepairRules()
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &pool); client.IgnoreNotFound(err) != nil {
+		return karpv1.RepairRules{}, fmt.Errorf("reading the rules of repair of NodePool %s: %w", name, err)
 	}
 	rules, _ := karpv1.ParseRepairRules(pool.Annotations)
-	return rules
+	return rules, nil
 }
 
 // Reconcile examines one node.
@@ -188,7 +209,10 @@ func (r *Repair) claim(ctx context.Context, node *corev1.Node) (*karpv1.NodeClai
 
 // repair performs a due repair of the node and returns when to check again, in addition to events.
 func (r *Repair) repair(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim) (time.Duration, error) {
-	rules := r.rules(ctx, node)
+	rules, err := r.rules(ctx, node)
+	if err != nil {
+		return 0, err
+	}
 	policies := policiesOf(r.Policies, rules)
 	problem := unhealthy(node, policies)
 	if !problem.found() || rules.Off {
@@ -196,6 +220,10 @@ func (r *Repair) repair(ctx context.Context, node *corev1.Node, claim *karpv1.No
 	}
 	if left := problem.toleratedUntil.Sub(apiTime(r.Clock.Now(), r.Ahead)); left > 0 {
 		return left, nil
+	}
+	if rules.AtOnce > 0 { // else several workers count before one of them deletes
+		r.counting.Lock()
+		defer r.counting.Unlock()
 	}
 	why, err := r.blocked(ctx, node, rules, policies)
 	if err != nil {
@@ -229,7 +257,7 @@ func (r *Repair) blocked(ctx context.Context, node *corev1.Node, rules karpv1.Re
 	}
 	var claims karpv1.NodeClaimList
 	inPool := client.MatchingLabels{karpv1.LabelNodePool: node.Labels[karpv1.LabelNodePool]}
-	if err := r.Client.List(ctx, &claims, client.UnsafeDisableDeepCopy, inPool); err != nil {
+	if err := r.Live.List(ctx, &claims, inPool); err != nil { // the cache may lag behind the last deletion
 		return "", fmt.Errorf("listing the claims beside node %s: %w", node.Name, err)
 	}
 	repaired := 0
@@ -306,9 +334,12 @@ func scopeOf(node *corev1.Node) string {
 }
 
 // replace deletes the claim with a deadline of now, or after the grace of its pool. The deadline is written first: once
-// the claim is deleted, its drain may begin at any moment, and would wait. If the process stops in between, the next reconcile deletes the
-// claim or undoes the write.
+// the claim is deleted, its drain may begin at any moment, and would wait. If the process stops in between, the next
+// reconcile deletes the claim or undoes the write. The terminationGracePeriod of the claim limits the grace.
 func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, problem unhealthyCondition, grace time.Duration) error {
+	if most := claim.Spec.TerminationGracePeriod; most != nil {
+		grace = min(grace, most.Duration)
+	}
 	if claim.Annotations[karpv1.AnnotationRepair] == "" {
 		base := claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationRepair, string(problem.condition))

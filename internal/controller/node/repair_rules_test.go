@@ -2,6 +2,7 @@ package node
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -99,7 +100,8 @@ func annotate(t *testing.T, r *Repair, annotations map[string]string) {
 // TestRepairGrace verifies that the drain ends after the grace of the pool (RP-3), and that as many nodes are repaired at
 // once as the pool allows.
 func TestRepairGrace(t *testing.T) {
-	r := repairBeside(t, sickNode("True", time.Hour), answers{node: sickNode("True", time.Hour)})
+	r := repairBeside(t, sickNode("True", time.Hour), nil)
+	r.Live = r.Client
 	annotate(t, r, map[string]string{karpv1.AnnotationRepairGrace: "10m", karpv1.AnnotationRepairAtOnce: "1"})
 	claim, other := &karpv1.NodeClaim{}, &karpv1.NodeClaim{}
 	if err := r.Client.Get(t.Context(), client.ObjectKey{Name: "c"}, claim); err != nil {
@@ -169,5 +171,52 @@ func TestRepairFollowsItsPool(t *testing.T) {
 	annotate(t, r, map[string]string{karpv1.AnnotationRepairConditions: "Hot=True:1m"})
 	if !r.healthChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 		t.Error("a condition that the pool names is no event")
+	}
+}
+
+// TestRepairAtOnceByManyWorkers verifies that nodes that become due at the same moment are not repaired beyond the number
+// of their pool, also if the cache does not show yet what another worker has deleted.
+func TestRepairAtOnceByManyWorkers(t *testing.T) {
+	r := repairBeside(t, sickNode("True", time.Hour), nil)
+	r.Live = r.Client
+	annotate(t, r, map[string]string{karpv1.AnnotationRepairAtOnce: "1", karpv1.AnnotationRepairThreshold: "100%"})
+	besides(t, r, 5, 5)
+	claim := &karpv1.NodeClaim{}
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Name: "c"}, claim); err != nil {
+		t.Fatal(err)
+	}
+	claim.Finalizers = []string{karpv1.FinalizerTermination}
+	if err := r.Client.Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"n"}
+	for i := range 5 {
+		other := claim.DeepCopy()
+		other.Name, other.UID, other.ResourceVersion = "c-"+string(rune('a'+i)), "", ""
+		other.Status.ProviderID = "memory:///beside-" + string(rune('a'+i))
+		if err := r.Client.Create(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, "beside-"+string(rune('a'+i)))
+	}
+	var workers sync.WaitGroup
+	for _, name := range names {
+		workers.Go(func() {
+			_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: name}}) // conflicts are retried
+		})
+	}
+	workers.Wait()
+	var claims karpv1.NodeClaimList
+	if err := r.Client.List(t.Context(), &claims); err != nil {
+		t.Fatal(err)
+	}
+	deleted := 0
+	for i := range claims.Items {
+		if !claims.Items[i].DeletionTimestamp.IsZero() {
+			deleted++
+		}
+	}
+	if deleted != 1 {
+		t.Errorf("%d of %d nodes are repaired at once, want 1", deleted, len(claims.Items))
 	}
 }

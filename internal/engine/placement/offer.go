@@ -184,6 +184,11 @@ func (ps *poolState) undominated(o *offer) []typeOffering {
 	for _, i := range o.classes {
 		key = binary.AppendUvarint(key, uint64(i))
 	}
+	if len(ps.counting) > 0 { // which quotas count a node depends on its labels
+		for _, w := range o.row {
+			key = binary.LittleEndian.AppendUint64(key, w)
+		}
+	}
 	at := frontKey{o.rooms, string(key)}
 	if ps.fronts[at] == nil {
 		ps.fronts[at] = ps.frontOf(o, ps.priceList)
@@ -191,7 +196,8 @@ func (ps *poolState) undominated(o *offer) []typeOffering {
 	return ps.fronts[at]
 }
 
-// frontKey identifies what a front depends on: the rooms, the available types and the classes of offerings.
+// frontKey identifies what a front depends on: the rooms, the available types and the classes of offerings, and the row if
+// quotas count nodes of the pool.
 type frontKey struct {
 	rooms     *model.Rooms
 	available string

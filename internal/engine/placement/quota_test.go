@@ -143,6 +143,37 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
+// TestQuotaOfOneTeam verifies that the offerings that were compared for the nodes of one label are not taken for those of
+// another, of which a quota counts some.
+func TestQuotaOfOneTeam(t *testing.T) {
+	in := func(key string, values ...string) label.Requirement {
+		return label.Requirement{Key: key, Operator: label.In, Values: values}
+	}
+	size := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "memory", Value: 1 << 34}, {Name: "pods", Value: 10}}
+	b := model.NewBuilder()
+	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p",
+		Requirements: []label.Requirement{in(model.LabelPool, "p"), {Key: "team", Operator: label.Exists}},
+		Catalog: &model.Catalog{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, model.LabelZone: true,
+			model.LabelType: true},
+			Types: []model.InstanceType{{Name: "m", Capacity: size, Allocatable: size, Requirements: []label.Requirement{in(model.LabelType, "m")},
+				Offerings: []model.Offering{{Zone: "a", CapacityType: "on-demand", Price: 2 * model.Nano, Available: true},
+					{Zone: "b", CapacityType: "on-demand", Price: 3 * model.Nano, Available: true}}}}}})
+	for i, team := range []string{"b", "a", "a"} {
+		name := fmt.Sprint("pod-", i)
+		b.UpsertPod(model.PodSpec{UID: name, Namespace: "default", Name: name, Reschedulable: true,
+			Alternatives: [][]label.Requirement{{in("team", team)}},
+			Requests:     []quantity.Amount{{Name: "cpu", Value: int64(3900 - 100*i)}}})
+	}
+	b.UpsertQuota(model.QuotaSpec{Name: "q", Selector: []label.Requirement{in("team", "a"), in(model.LabelZone, "a")},
+		Limits: []quantity.Amount{{Name: "cpu", Value: 4000}}})
+	snap := b.Snapshot(epoch)
+	p := placement.Schedule(snap, placement.Options{})
+	check(t, snap, p)
+	if len(p.Claims) != 3 {
+		t.Errorf("%d claims, want one for each pod:\n%s", len(p.Claims), explain.Provision(snap, p))
+	}
+}
+
 // zonesOf returns the zones that the requirements allow.
 func zonesOf(reqs []label.Requirement) []string {
 	for _, r := range reqs {
