@@ -34,7 +34,7 @@ func TestHelpShowsTheForm(t *testing.T) {
 		if err := root.ExecuteContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"  " + form + " simulate -f FILE|DIR|- ... | --live [flags]\n", "  " + form + " simulate -f pools.yaml", "| " + form + " simulate -f - -o json\n"} {
+		for _, want := range []string{"  " + form + " simulate -f FILE|DIR|- ... | --live | --diff OLD NEW [flags]\n", "  " + form + " simulate -f pools.yaml", "| " + form + " simulate -f - -o json\n"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: no %q in\n%s", form, want, out.String())
 			}

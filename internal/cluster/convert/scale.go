@@ -91,7 +91,8 @@ func jobScale(o *batchv1.Job) Scale {
 	return s
 }
 
-// trimScale keeps the fields that ScaleOf and SelectorOf read. It returns false for other objects.
+// trimScale keeps the fields that ScaleOf and SelectorOf read, and the owners, by which the plugin finds the pods of a
+// Deployment or CronJob. It returns false for other objects.
 func trimScale(obj metav1.Object) bool {
 	switch o := obj.(type) {
 	case *appsv1.ReplicaSet:
@@ -118,6 +119,5 @@ func trimScale(obj metav1.Object) bool {
 	}
 	obj.SetLabels(nil)
 	obj.SetAnnotations(nil)
-	obj.SetOwnerReferences(nil)
 	return true
 }

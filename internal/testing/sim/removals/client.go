@@ -97,6 +97,9 @@ func (r *reader) Get(_ context.Context, key client.ObjectKey, object client.Obje
 			}
 		}
 		return apierrors.NewNotFound(claims, key.Name)
+	case *karpv1.NodePool: // without annotations
+		o.Name = key.Name
+		return nil
 	case *coordinationv1.Lease:
 		renewed := r.world.Renewed(key.Name)
 		if renewed.IsZero() {
