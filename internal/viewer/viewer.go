@@ -25,7 +25,7 @@ const Role = "karpenter-view"
 // resources are named as in a role: in plural, with the group after a dot.
 var resources = []string{
 	"nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "nodeoverlays.karpenter.sh", "provisioners.karpenter.sh",
-	"capacitybuffers.autoscaling.x-k8s.io", "podtemplates", "resourcequotas",
+	"capacitybuffers.autoscaling.x-k8s.io", "capacityquotas.autoscaling.x-k8s.io", "podtemplates", "resourcequotas",
 	"ec2nodeclasses.karpenter.k8s.aws", "awsnodetemplates.karpenter.k8s.aws", "kwoknodeclasses.karpenter.kwok.sh",
 	"nodes", "pods", "namespaces", "persistentvolumes", "persistentvolumeclaims", "services", "replicationcontrollers", "limitranges", "events",
 	"daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps", "jobs.batch", "cronjobs.batch",
