@@ -106,6 +106,42 @@ func TestSimulateDiff(t *testing.T) {
 	}
 }
 
+// TestPendingPodsAtRest checks that pending pods are part of the fleet at rest: --until-stable, both sides of --diff and
+// the lower bound have the nodes that simulate launches for them.
+func TestPendingPodsAtRest(t *testing.T) {
+	folder := files(t, map[string]string{"pool.yaml": poolYAML, "web.yaml": webYAML})
+	pool, web := filepath.Join(folder, "pool.yaml"), filepath.Join(folder, "web.yaml")
+	read := func(answer any, arguments ...string) {
+		t.Helper()
+		out, err := simulate(t, "", append(arguments, "-o", "json")...)
+		if err == nil {
+			err = json.Unmarshal([]byte(out), answer)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var launched offline.LaunchAnswer
+	read(&launched, "-f", pool, "-f", web)
+	price, nodes := float64(launched.PricePerHour), len(launched.Nodes)
+	if price <= 0 || nodes == 0 {
+		t.Fatalf("%d nodes for %v USD per hour", nodes, price)
+	}
+	var rest offline.DisruptAnswer
+	read(&rest, "-f", pool, "-f", web, "--disrupt", "--until-stable")
+	if float64(rest.After.PricePerHour) != price || rest.After.Nodes != nodes || rest.Before.Nodes != 0 || len(rest.Steps) != 1 ||
+		rest.Steps[0].Reason != "Provisioning" || rest.LowerBoundPerHour <= 0 || rest.LowerBoundPerHour > price {
+		t.Errorf("at rest: %+v, simulate launches %d nodes for %v USD per hour", rest, nodes, price)
+	}
+	var diff offline.DiffAnswer
+	read(&diff, "-f", web, "--diff", pool, pool)
+	for side, at := range map[string]offline.AtRest{"old": diff.Old, "new": diff.New} {
+		if at.PricePerHour != price || at.FreshPerHour != price || at.Nodes != nodes {
+			t.Errorf("%s: %+v, simulate launches %d nodes for %v USD per hour", side, at, nodes, price)
+		}
+	}
+}
+
 // TestSimulateDiffFails checks exit by unschedulable pods, manifests that the API server would refuse, and usage.
 func TestSimulateDiffFails(t *testing.T) {
 	old := diffPool("general", "a", 99)

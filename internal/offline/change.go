@@ -19,10 +19,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/placement"
-	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/web/view"
 )
 
@@ -246,7 +243,7 @@ func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps in
 	if c.SpotToSpot {
 		policy.FeatureGates = strings.TrimPrefix(policy.FeatureGates+",SpotToSpotConsolidation=true", ",")
 	}
-	without, err := o.settled(ctx, progress)
+	without, err := o.Plan(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -263,62 +260,17 @@ func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps in
 		}
 		other.lost, other.lostBy = gone, "Zone lost"
 	}
-	with, err := other.settled(ctx, progress)
+	with, err := other.Plan(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
 	return &WhatIf{Without: without, With: with, Cost: other.costOf(other.rest)}, nil
 }
 
-// settled returns the plan that first launches what pending pods need, and then removes nodes until no further step is
-// worthwhile.
-func (o *Overview) settled(ctx context.Context, progress func(int)) (*view.Plan, error) {
-	o.computing.Lock()
-	defer o.computing.Unlock()
-	if o.atRest != nil {
-		return o.atRest, nil
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	recorder := newPlanRecorder(o, o.snap)
-	if len(o.lost) > 0 {
-		recorder.lose(o.lost, o.lostBy)
-	}
-	recorder.launch(placement.Schedule(recorder.d.last, o.policy.options()))
-	if err := recorder.removeAll(ctx, progress); err != nil {
-		return nil, err
-	}
-	o.atRest, o.rest = recorder.finish(), recorder.d.last
-	for _, g := range o.rest.Groups {
-		o.atRest.Homeless += len(g.Pods)
-	}
-	return o.atRest, nil
-}
-
 // lose records the loss of nodes as a step.
 func (r *planRecorder) lose(names []string, reason string) {
 	r.d.last = r.d.last.Without(names...)
 	r.plan.Steps = append(r.plan.Steps, view.Step{Reason: reason, Remove: names, Price: figuresFor(r.d.figures(r.d.last)).Price})
-}
-
-// launch records the launches for pending pods, and the pods on existing nodes, as a step.
-func (r *planRecorder) launch(p *plan.Provision) {
-	if len(p.Order) == 0 {
-		return
-	}
-	command := plan.Command{Replacements: p.Claims}
-	for _, placed := range p.Placed {
-		command.Assignments = append(command.Assignments, model.Assignment{Node: placed.Node, Pods: placed.Pods})
-	}
-	before := figuresFor(r.d.figures(r.d.last)).Price
-	next := disruption.After(r.d.last, command)
-	s := decidedStep{Command: command, after: r.d.figures(next)}
-	s.Reason, s.Worth.Pods = provisioning, len(p.Order)
-	r.step(&s, next)
-	r.d.last = next
-	last := &r.plan.Steps[len(r.plan.Steps)-1]
-	last.Saving = before - last.Price
 }
 
 // Savings returns what keeps nodes, with the price of the nodes that it keeps, the highest first. For the first ones it
@@ -410,6 +362,3 @@ func (o *Overview) Zones() []string {
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), func(zone string) bool { return zone == "" })
 }
-
-// provisioning is the reason of the step that launches nodes for pending pods.
-const provisioning = "Provisioning"

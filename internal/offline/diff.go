@@ -85,7 +85,7 @@ func Compare(ctx context.Context, before, after *InputSet, p *Policy) (*DiffAnsw
 		of *Overview
 		at *AtRest
 	}{{old, &a.Old}, {now, &a.New}} {
-		plan, err := side.of.settled(ctx, nil)
+		plan, err := side.of.Plan(ctx, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/top"
 )
@@ -75,6 +76,8 @@ type KeptNode struct {
 type DisruptDecision struct {
 	opts  disruption.Options
 	first *model.Snapshot
+	// placed is first with pending pods on nodes if steps are made until none is left. The lower bound is that of its pods.
+	placed *model.Snapshot
 	// last is the snapshot after the steps, proposal the last proposal if one was made.
 	last     *model.Snapshot
 	proposal disruption.Proposal
@@ -129,6 +132,10 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 				w.release()
 			}
 			d.last, d.pools = d.first, w.poolObjects()
+			if p.UntilStable {
+				d.launch()
+			}
+			d.placed = d.last
 			for d.next() && p.UntilStable {
 			}
 		})
@@ -167,6 +174,33 @@ func (d *DisruptDecision) step() {
 	}
 }
 
+// provisioning is the reason of the step that launches nodes for pending pods.
+const provisioning = "Provisioning"
+
+// launch makes a step of the launches for pending pods, and of the pods that fit on existing nodes. Without it, a fleet at
+// rest would have nodes that wait for pods forever.
+func (d *DisruptDecision) launch() {
+	p := placement.Schedule(d.last, d.opts.Placement)
+	if len(p.Order) == 0 {
+		return
+	}
+	command := plan.Command{Reason: provisioning, Replacements: p.Claims}
+	for _, placed := range p.Placed {
+		command.Assignments = append(command.Assignments, model.Assignment{Node: placed.Node, Pods: placed.Pods})
+	}
+	next := disruption.After(d.last, command)
+	step := decidedStep{Command: command, at: d.last.Now, after: d.figures(next)}
+	step.Worth.Pods = len(p.Order)
+	before := d.figures(d.last)
+	if step.unpriced = before.CostPerHour.IsZero() || step.after.CostPerHour.IsZero(); !step.unpriced {
+		step.Worth.Saving = int64(math.Round(float64(before.CostPerHour-step.after.CostPerHour) * model.Nano))
+	}
+	if d.observe != nil {
+		d.observe(&step, next)
+	}
+	d.last, d.steps = next, append(d.steps, step)
+}
+
 func (d *DisruptDecision) figures(snap *model.Snapshot) FleetFigures {
 	return figuresOf(snap, d.opts, func(*model.Node) bool { return true })
 }
@@ -186,7 +220,7 @@ func (d *DisruptDecision) Answer() *DisruptAnswer {
 		}
 	}
 	a.Kept = d.keptNodes()
-	price, cost := disruption.LeastCost(d.first, d.opts, func(*model.Node) bool { return true })
+	price, cost := disruption.LeastCost(d.placed, d.opts, func(*model.Node) bool { return true })
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	return a
 }

@@ -32,14 +32,11 @@ type Overview struct {
 	computing sync.Mutex
 	decision  *Decision
 	now       *DisruptDecision
-	// planning continues the decision until no further step is worthwhile.
-	planning *planRecorder
-	cost     *view.Cost
-	plan     *view.Plan
-	blockers []view.Blocker
-	// atRest is the plan that launches nodes for pending pods first, and rest the snapshot after it. lost are nodes that
-	// a change takes away before, lostBy in a word why.
-	atRest *view.Plan
+	cost      *view.Cost
+	blockers  []view.Blocker
+	// plan launches nodes for pending pods first, and rest is the snapshot after its last step. lost are nodes that a
+	// change takes away before, lostBy in a word why.
+	plan   *view.Plan
 	rest   *model.Snapshot
 	lost   []string
 	lostBy string
@@ -144,10 +141,8 @@ func (o *Overview) keepReasons(f *view.Fleet, d *DisruptDecision) {
 // disruptNow returns the decision about nodes that the controller would make now: a single round.
 func (o *Overview) disruptNow() *DisruptDecision {
 	if o.now == nil {
-		o.planning = newPlanRecorder(o, o.snap)
-		o.planning.d.step()
-		now := *o.planning.d
-		o.now = &now
+		o.now = newPlanRecorder(o, o.snap).d
+		o.now.step()
 	}
 	return o.now
 }
@@ -253,8 +248,8 @@ func (o *Overview) Node(name string) string {
 	return outcome.Text()
 }
 
-// Plan returns the steps until no further one is worthwhile. It ends early with the context; what is done by then is
-// lost. progress is told the number of steps so far.
+// Plan launches nodes for pending pods, and then returns the steps until no further one is worthwhile. It ends early with
+// the context; what is done by then is lost. progress is called with the number of steps so far.
 func (o *Overview) Plan(ctx context.Context, progress func(steps int)) (*view.Plan, error) {
 	o.computing.Lock()
 	defer o.computing.Unlock()
@@ -269,16 +264,22 @@ func (o *Overview) planned(ctx context.Context, progress func(int)) (*view.Plan,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	o.disruptNow()
-	if err := o.planning.removeAll(ctx, progress); err != nil {
+	recorder := newPlanRecorder(o, o.snap)
+	if len(o.lost) > 0 {
+		recorder.lose(o.lost, o.lostBy)
+	}
+	recorder.d.launch()
+	if err := recorder.removeAll(ctx, progress); err != nil {
 		return nil, err
 	}
-	o.plan = o.planning.finish()
+	o.plan, o.rest = recorder.finish(), recorder.d.last
+	for _, g := range o.rest.Groups {
+		o.plan.Homeless += len(g.Pods)
+	}
 	return o.plan, nil
 }
 
-// removeAll proposes steps until there is none, and lets time pass as --until-stable does. If the context ends it, it can
-// be continued.
+// removeAll proposes steps until there is none, and lets time pass as --until-stable does.
 func (r *planRecorder) removeAll(ctx context.Context, progress func(int)) error {
 	for len(r.d.steps) < mostSteps {
 		if err := ctx.Err(); err != nil {

@@ -47,9 +47,9 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 	if pod.Spec.Priority != nil {
 		spec.Priority = *pod.Spec.Priority
 	}
+	spec.Reschedulable = !daemon && (pod.DeletionTimestamp == nil || spec.Controller.Kind == "StatefulSet")
 	if disposition == Bound {
 		spec.State = model.Bound
-		spec.Reschedulable = !daemon && (pod.DeletionTimestamp == nil || spec.Controller.Kind == "StatefulSet")
 	} else {
 		spec.State = model.Pending
 		spec.Nominated = pod.Status.NominatedNodeName

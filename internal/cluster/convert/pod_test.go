@@ -78,6 +78,7 @@ spec:
 		},
 		Controller:   model.Owner{Kind: "ReplicaSet", Name: "web", UID: "r1"},
 		EvictionCost: 1001, ProtectedUntil: model.Forever,
+		Reschedulable: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)

@@ -25,8 +25,8 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 // fleet is two pools and a node of no pool, with names that would be markup if they were not escaped.
 func fleet() *view.Fleet {
-	f := &view.Fleet{Workloads: []view.Workload{{"shop", "Deployment", "web", 0}, {"shop", "StatefulSet", "db", 0},
-		{"<b>", "Job", `"&'`, 0}}}
+	f := &view.Fleet{Workloads: []view.Workload{{Namespace: "shop", Kind: "Deployment", Name: "web"},
+		{Namespace: "shop", Kind: "StatefulSet", Name: "db"}, {Namespace: "<b>", Kind: "Job", Name: `"&'`}}}
 	zones, kinds := []string{"zone-a", "zone-b"}, []string{"on-demand", "spot"}
 	for i := range 18 {
 		n := view.Node{Name: fmt.Sprintf("default-%02d", i), Pool: "default", Type: []string{"m.large", "m.xlarge",
@@ -76,7 +76,7 @@ func pending() []view.Pending {
 		{Pod: "shop/train-0", Count: 3, Outcome: "NoPlace", Pools: []view.PoolFilter{
 			{Pool: "default", Code: "ResourceTooLarge", Text: "needs 64 of cpu, the largest of 2 types has 31900m",
 				Nearest: "2 types would fit if cpu were 31900m",
-				Rules:   []view.Filter{{"label kubernetes.io/arch", 12, 4}, {"cpu", 4, 0}}},
+				Rules:   []view.Filter{{Rule: "label kubernetes.io/arch", Before: 12, After: 4}, {Rule: "cpu", Before: 4}}},
 			{Pool: "gpu", Code: "TaintNotTolerated", Text: "taint nvidia.com/gpu is not tolerated"}}},
 		{Pod: `x/<img src=x onerror=alert(1)>`, Count: 1, Outcome: "NewNode", Why: "a new m.large of pool default"},
 	}
