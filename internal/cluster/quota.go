@@ -9,23 +9,23 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// applyQuota updates the quota in the builder. An invalid quota has no effect.
+// applyQuota updates the quota in the builder. An invalid quota has no effect; one that was valid before remains in effect as
+// it was, because a mistake in a selector must not lift a limit.
 func (s *Store) applyQuota(name string, e *entry) {
 	object, _ := e.now().(*autoscalingv1beta1.CapacityQuota)
 	before, known := s.quotas[name]
-	if object != nil {
+	switch {
+	case object != nil:
 		spec, err := convert.Quota(object, s.vocabulary)
-		if known && err == nil && reflect.DeepEqual(before, spec) {
+		if err != nil {
+			break
+		}
+		if known && reflect.DeepEqual(before, spec) {
 			return
 		}
-		if err == nil {
-			s.quotas[name] = spec
-			s.builder.UpsertQuota(spec)
-			s.notify(PoolsChanged)
-			return
-		}
-	}
-	if known {
+		s.quotas[name] = spec
+		s.builder.UpsertQuota(spec)
+	case known:
 		delete(s.quotas, name)
 		s.builder.DeleteQuota(name)
 	}

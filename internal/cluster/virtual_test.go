@@ -8,8 +8,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// TestNoVirtualPodsNoChange verifies that an owner without virtual pods that still has none wakes nobody: a loop that
-// follows what it wrote itself would never rest.
+// TestNoVirtualPodsNoChange verifies that an owner without virtual pods that still has none is no change: a loop
+// that follows what it wrote itself would never rest.
 func TestNoVirtualPodsNoChange(t *testing.T) {
 	s := newStore(t, Config{})
 	changes := s.Subscribe(PodsPending | PodsMoved)

@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +90,7 @@ func (s *Status) write(ctx context.Context) error {
 	var errs []error
 	for _, object := range quotas {
 		changed := Written(object, snap, s.Store.Vocabulary())
-		s.tell(changed)
+		s.report(changed)
 		if !object.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(object.Status, changed.Status) {
 			continue
 		}
@@ -99,13 +101,15 @@ func (s *Status) write(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// tell sets the metrics, and emits an event if a limit is reached.
-func (s *Status) tell(q *autoscalingv1beta1.CapacityQuota) {
+// report sets the metrics, and emits an event if a limit is reached.
+func (s *Status) report(q *autoscalingv1beta1.CapacityQuota) {
 	if q.Status.Used == nil {
 		return
 	}
 	var reached []string
-	for name, limit := range q.Spec.Limits.Resources {
+	limits := q.Spec.Limits.Resources
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		limit := limits[name]
 		used := q.Status.Used.Resources[name]
 		s.Metrics.CapacityQuotasUsage.WithLabelValues(q.Name, telemetry.ResourceType(string(name))).Set(used.AsApproximateFloat64())
 		s.Metrics.CapacityQuotasLimit.WithLabelValues(q.Name, telemetry.ResourceType(string(name))).Set(limit.AsApproximateFloat64())
@@ -129,7 +133,11 @@ func Written(object *autoscalingv1beta1.CapacityQuota, snap *model.Snapshot, v *
 	if _, err := convert.Quota(object, v); err != nil {
 		changed.Status.Used = nil
 		set(autoscalingv1beta1.ConditionValid, metav1.ConditionFalse, "Invalid", err.Error())
-		set(autoscalingv1beta1.ConditionReconciled, metav1.ConditionFalse, autoscalingv1beta1.ReasonReconciliationFailed, "the quota is invalid, and has no effect")
+		effect := "the quota is invalid, and has no effect"
+		if slices.ContainsFunc(snap.Quotas, func(q *model.Quota) bool { return q.Name == object.Name }) {
+			effect = "the quota is invalid; as it was before, it stays in effect"
+		}
+		set(autoscalingv1beta1.ConditionReconciled, metav1.ConditionFalse, autoscalingv1beta1.ReasonReconciliationFailed, effect)
 		return changed
 	}
 	set(autoscalingv1beta1.ConditionValid, metav1.ConditionTrue, "Valid", "")

@@ -47,6 +47,13 @@ func TestWritten(t *testing.T) {
 		status := quota.Written(object, b.Snapshot(time.Unix(0, 0)), v).Status
 		valid := meta.FindStatusCondition(status.Conditions, autoscalingv1beta1.ConditionValid)
 		if c.problem != "" {
+			b.UpsertQuota(model.QuotaSpec{Name: "q"})
+			before := quota.Written(object, b.Snapshot(time.Unix(0, 0)), v).Status.Conditions
+			for conditions, effect := range map[*[]metav1.Condition]string{&status.Conditions: "has no effect", &before: "stays in effect"} {
+				if c := meta.FindStatusCondition(*conditions, autoscalingv1beta1.ConditionReconciled); !strings.Contains(c.Message, effect) {
+					t.Errorf("%s: Reconciled says %q, want %q", name, c.Message, effect)
+				}
+			}
 			if valid.Status != metav1.ConditionFalse || !strings.HasPrefix(valid.Message, c.problem) || status.Used != nil {
 				t.Errorf("%s: got %+v, want a message that begins with %q", name, status, c.problem)
 			}

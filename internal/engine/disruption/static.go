@@ -78,14 +78,14 @@ func rosters(snap *model.Snapshot) map[string]*roster {
 // surplus. A pool must be ready in order to grow, but not to shrink.
 func Static(snap *model.Snapshot) Standing {
 	var s Standing
-	by, taken := rosters(snap), map[string]bool{}
+	by, taken, limits := rosters(snap), map[string]bool{}, guard.NewLimits(snap)
 	for _, p := range snap.Pools {
 		r := by[p.Name]
 		if r == nil {
 			continue
 		}
 		if missing := p.Replicas - r.total(); missing > 0 {
-			s.grow(snap, p, missing, taken)
+			s.grow(snap, p, missing, taken, limits)
 		}
 		if over := int64(len(r.active)) - p.Replicas; over > 0 {
 			s.Surplus = append(s.Surplus, dispensable(snap, r.active)[:over]...)
@@ -94,8 +94,8 @@ func Static(snap *model.Snapshot) Standing {
 	return s
 }
 
-// grow adds the missing claims, as far as limits and offerings of the pool allow.
-func (s *Standing) grow(snap *model.Snapshot, p *model.Pool, missing int64, taken map[string]bool) {
+// grow adds the missing claims, as far as limits, offerings of the pool and quotas allow. All pools share the quotas.
+func (s *Standing) grow(snap *model.Snapshot, p *model.Pool, missing int64, taken map[string]bool, limits *guard.Limits) {
 	most, why := headroom(snap, p)
 	wanted := min(missing, most)
 	claims, v := bare(snap, p, wanted, taken)
@@ -104,6 +104,10 @@ func (s *Standing) grow(snap *model.Snapshot, p *model.Pool, missing int64, take
 		claims, v = bare(snap, p, wanted, taken)
 	}
 	for i := range claims {
+		if v := limits.Take(p, &claims[i]); !v.OK() {
+			most, why, claims = int64(i), v, claims[:i]
+			break
+		}
 		taken[claims[i].Name] = true
 	}
 	s.Create = append(s.Create, claims...)
@@ -144,11 +148,6 @@ func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 	most, why := int64(guard.Unlimited), plan.Verdict{}
 	if p.NodeLimit != model.NoLimit {
 		most, why = max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
-	}
-	for _, q := range snap.Quotas {
-		if left := max(0, q.NodeLimit-int64(q.Nodes)); q.NodeLimit != model.NoLimit && left < most && q.Counts(snap.Space, p.Start) {
-			most, why = left, plan.Verdict{Code: plan.QuotaReached, Quota: q.Name, Name: model.ResourceNodes, Need: 1, Have: left}
-		}
 	}
 	return most, why
 }

@@ -301,3 +301,39 @@ func TestRenewalComesBack(t *testing.T) {
 		}
 	}
 }
+
+// TestStaticPoolsShareQuotas checks that static pools together stay within a quota, of the number of nodes and of another
+// resource, and say what stops them.
+func TestStaticPoolsShareQuotas(t *testing.T) {
+	for name, c := range map[string]struct {
+		quota model.QuotaSpec
+		want  int
+	}{
+		"none":  {model.QuotaSpec{Name: "q", Limits: []quantity.Amount{{Name: model.ResourceNodes, Value: 100}}}, 6},
+		"nodes": {model.QuotaSpec{Name: "q", Limits: []quantity.Amount{{Name: model.ResourceNodes, Value: 4}}}, 4},
+		"cpu":   {model.QuotaSpec{Name: "q", Limits: []quantity.Amount{{Name: "cpu", Value: 21_000}}}, 5},
+		"USD":   {model.QuotaSpec{Name: "q", Limits: []quantity.Amount{{Name: model.ResourceUSD, Value: 2 * model.Nano}}}, 2},
+		"of one pool": {model.QuotaSpec{Name: "q", Selector: []label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{"r"}}},
+			Limits: []quantity.Amount{{Name: "cpu", Value: 5000}}}, 4},
+	} {
+		b := model.NewBuilder()
+		for _, pool := range []string{"r", "s"} {
+			spec := newStaticWorld(3, 0).pool
+			spec.Name, spec.UID = pool, "uid-"+pool
+			spec.Requirements = append([]label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{pool}}}, spec.Requirements[1:]...)
+			b.UpsertPool(spec)
+		}
+		b.UpsertQuota(c.quota)
+		s := disruption.Static(b.Snapshot(staticNoon))
+		missing := int64(0)
+		for _, short := range s.Short {
+			missing += short.Missing
+			if short.Verdict.Code != plan.QuotaReached || short.Verdict.Quota != "q" {
+				t.Errorf("%s: pool %s is short by %d because of %+v", name, short.Pool, short.Missing, short.Verdict)
+			}
+		}
+		if len(s.Create) != c.want || int(missing) != 6-c.want {
+			t.Errorf("%s: %d nodes are created and %d missing, want %d of 6", name, len(s.Create), missing, c.want)
+		}
+	}
+}

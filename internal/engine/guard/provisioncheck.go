@@ -103,6 +103,19 @@ func (c *provisionCheck) claim(claim *plan.NewClaim) plan.Verdict {
 	return c.takeLimits(pool, claim)
 }
 
+// Limits are what the limits of pools and the quotas of a snapshot leave while claims are launched one after the other.
+type Limits struct{ check provisionCheck }
+
+// NewLimits returns the limits with nothing launched.
+func NewLimits(snap *model.Snapshot) *Limits {
+	return &Limits{provisionCheck{snap: snap, rooms: map[string]*room{}}}
+}
+
+// Take subtracts a claim of the pool from the limits, or returns the verdict that forbids it.
+func (l *Limits) Take(pool *model.Pool, claim *plan.NewClaim) plan.Verdict {
+	return l.check.takeLimits(pool, claim)
+}
+
 // pool returns the claim's pool, if nodes may be launched from it and its generation is the one the claim was planned
 // for.
 func (c *provisionCheck) pool(claim *plan.NewClaim) (*model.Pool, plan.Verdict) {
@@ -180,7 +193,8 @@ func (c *provisionCheck) takeLimits(pool *model.Pool, claim *plan.NewClaim) plan
 // use returns what limits and quotas count for the claim, and the labels that its node may get. A claim that may become
 // several types counts as the largest and most expensive.
 func (c *provisionCheck) use(r *room, pool *model.Pool, claim *plan.NewClaim) (quantity.Vector, label.Row) {
-	most, use := r.largest(claim), make(quantity.Vector, len(c.snap.Resources))
+	types := c.typesOf(pool, claim)
+	most, use := r.largest(types), make(quantity.Vector, len(c.snap.Resources))
 	for index, name := range c.snap.Resources {
 		use[index] = most[name]
 	}
@@ -188,7 +202,7 @@ func (c *provisionCheck) use(r *room, pool *model.Pool, claim *plan.NewClaim) (q
 	if !limited && len(c.snap.Quotas) == 0 {
 		return use, pool.Start
 	}
-	n := c.snap.Future(claim.FutureSpec(c.snap), claim.Types())
+	n := c.snap.Future(claim.FutureSpec(c.snap), types)
 	if n == nil {
 		return use, pool.Start
 	}
@@ -196,6 +210,19 @@ func (c *provisionCheck) use(r *room, pool *model.Pool, claim *plan.NewClaim) (q
 		use[usd] = n.Price
 	}
 	return use, n.Row
+}
+
+// typesOf returns the types that the claim may become. A claim that lists none may become any type of its pool; pools of
+// such claims limit the number of nodes only, so that it matters for quotas.
+func (c *provisionCheck) typesOf(pool *model.Pool, claim *plan.NewClaim) []string {
+	types := claim.Types()
+	if len(types) > 0 || len(c.snap.Quotas) == 0 || pool.Types == nil {
+		return types
+	}
+	for t := range pool.Eligible.All() {
+		types = append(types, pool.Types.Catalog.Types[t].Name)
+	}
+	return types
 }
 
 // quotaRoom returns the room of a quota. No pool has such a name.
@@ -221,10 +248,10 @@ func (c *provisionCheck) room(pool *model.Pool) *room {
 	return r
 }
 
-// largest returns the largest capacity per resource over the claim's types, because the cloud may select any of them.
-func (r *room) largest(claim *plan.NewClaim) map[string]int64 {
+// largest returns the largest capacity per resource over the types, because the cloud may select any of them.
+func (r *room) largest(types []string) map[string]int64 {
 	most := map[string]int64{}
-	for _, name := range claim.Types() {
+	for _, name := range types {
 		t := r.types[name]
 		if t == nil {
 			continue
