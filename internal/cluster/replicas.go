@@ -73,9 +73,11 @@ type scaleUp struct {
 	// generation is that of the workload which began it. began and progressed are zero before the first snapshot.
 	generation        int64
 	began, progressed time.Time
-	// moved says that a pod was created or considered since the last snapshot. arrived says that a pod was created, and
+	// moved says that more pods are known than ever in this scale-up, at most most, since the last snapshot: pods that fail
+	// and are created again are no progress. arrived says that a pod was created, and
 	// copied that the virtual pods are copies of such a pod.
 	moved, arrived, copied bool
+	most                   int
 	// virtual holds the UIDs of the virtual pods by ordinal.
 	virtual map[int]string
 }
@@ -122,7 +124,7 @@ func (s *Store) applyScale(at ref, e *entry) {
 		w.scaleUp = &scaleUp{generation: scale.Generation, virtual: map[int]string{}}
 		r.scaling[w.uid] = w
 	}
-	w.scaleUp.moved, w.scaleUp.arrived, w.scaleUp.copied = true, false, false
+	w.scaleUp.moved, w.scaleUp.arrived, w.scaleUp.copied, w.scaleUp.most = true, false, false, w.known
 	s.notify(ReplicasAsked)
 }
 
@@ -190,7 +192,10 @@ func (s *Store) addReplica(w *workload, key types.NamespacedName, known, created
 		if created && !up.arrived {
 			s.notify(ReplicasAsked) // it can be copied
 		}
-		up.moved, up.arrived = true, up.arrived || created
+		up.arrived = up.arrived || created
+		if w.known > up.most {
+			up.moved, up.most = true, w.known
+		}
 	}
 }
 

@@ -165,6 +165,24 @@ func TestReplicasDoNotCome(t *testing.T) {
 	s.counts("in the second pause, which is longer", 2, 0)
 }
 
+// TestReplicasThatFail verifies that a workload whose pods fail and are created again keeps no virtual pods: those would
+// hold nodes for pods that never come.
+func TestReplicasThatFail(t *testing.T) {
+	s := newScaling(t, byReplicaSet)
+	see[appsv1.ReplicaSet](s, 1, "spec: {replicas: 1}")
+	s.pod("web-0", "nodeName: n", "phase: Running")
+	see[appsv1.ReplicaSet](s, 2, "spec: {replicas: 5}")
+	s.counts("after the request", 0, 4)
+	for i := range 10 {
+		s.now = s.now.Add(replicaPatience / 4)
+		name := fmt.Sprintf("web-failed-%d", i)
+		s.pod(name, "nodeName: n", "phase: Running")
+		s.pod(name, "nodeName: n", "phase: Failed")
+		s.Snapshot(s.now)
+	}
+	s.counts("after many failures", 0, 0)
+}
+
 // TestReplicasOfJobs: the first pods of a Job are planned, unless it is suspended, has ended, or pods have failed.
 func TestReplicasOfJobs(t *testing.T) {
 	for name, c := range map[string]struct {
