@@ -347,7 +347,7 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 		Snapshot: snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost),
-		Foretold: w.store.Subscribe(cluster.ReplicasAsked), HoldDisruption: w.store.Nominate,
+		ReplicasAsked: w.store.Subscribe(cluster.ReplicasAsked), HoldDisruption: w.store.Nominate,
 		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock,
 		Report: provision.Reporter{

@@ -33,6 +33,8 @@ type Installation struct {
 	Overlays bool
 	// Buffers means that the feature gate CapacityBuffer is on.
 	Buffers bool
+	// Replicas means that --proactive-scale-up is on.
+	Replicas bool
 }
 
 // SwitchedOff is the service that definitions name while the controller's webhook is disabled
@@ -90,6 +92,9 @@ func Rights(i Installation) []Right {
 	if i.Overlays {
 		rights = append(rights, Right{Group: "karpenter.sh", Resource: "nodeoverlays", Verbs: watch, For: "prices and capacity of instance types"},
 			Right{Group: "karpenter.sh", Resource: "nodeoverlays/status", Verbs: []string{"patch"}, For: "conditions of NodeOverlays"})
+	}
+	if i.Replicas {
+		rights = append(rights, Right{Group: "batch", Resource: "jobs", Verbs: watch, For: "pods that Jobs ask for (--proactive-scale-up)"})
 	}
 	if i.Buffers {
 		rights = append(rights, bufferRights()...)

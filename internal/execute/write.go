@@ -250,17 +250,18 @@ func (x *Executor) policy(ctx context.Context, claim *karpv1.NodeClaim, reason p
 // deleted reports the deletion to the store, in metrics and as an event.
 func (x *Executor) deleted(ctx context.Context, claim *karpv1.NodeClaim, reason plan.Reason) {
 	x.Store.Deleted(claim)
-	x.Metrics.Disrupted(claim, strings.ToLower(string(reason)), x.policy(ctx, claim, reason))
+	as, policy := strings.ToLower(string(reason)), x.policy(ctx, claim, reason)
+	x.Metrics.Disrupted(claim, as, policy)
+	x.Metrics.PodsDisruptionInitiated.WithLabelValues(telemetry.DisruptedLabels(claim, as, policy)...).
+		Add(float64(x.movedPods(ctx, claim.Status.NodeName)))
 	x.Recorder.Emit(telemetry.DisruptionTerminating(claim, karpv1.DisruptionReason(reason)))
-	x.Metrics.PodsDisruptionInitiated.WithLabelValues(telemetry.DisruptedLabels(claim, strings.ToLower(string(reason)),
-		x.policy(ctx, claim, reason))...).Add(float64(x.movedPods(ctx, claim.Status.NodeName)))
 	node := &corev1.Node{}
 	if x.Client.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node) == nil {
 		x.Recorder.Emit(telemetry.DisruptionTerminating(node, karpv1.DisruptionReason(reason)))
 	}
 }
 
-// podNode is the field by which the cache has an index of pods.
+// podNode is controller.FieldPodNode, which this package does not import.
 const podNode = "spec.nodeName"
 
 // movedPods returns the number of pods on a node that have to move: those that run, are not of a DaemonSet and are not

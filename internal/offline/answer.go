@@ -117,9 +117,9 @@ type PreferencesCost struct {
 // Answer converts the decision to words and figures.
 func (d *Decision) Answer() *LaunchAnswer {
 	a := &LaunchAnswer{Nodes: []NewNode{}, ExistingNodes: []ExistingNode{}, Unschedulable: []Unschedulable{}, PriceSource: d.source, Incomplete: d.denied, Stats: d.stats}
-	shelves := priceTables{}
+	prices := priceTables{}
 	for i := range d.plan.Claims {
-		a.Nodes = append(a.Nodes, d.newNode(&d.plan.Claims[i], shelves))
+		a.Nodes = append(a.Nodes, d.newNode(&d.plan.Claims[i], prices))
 		a.Pods.New += len(d.plan.Claims[i].Pods)
 	}
 	for _, n := range d.plan.Placed {
@@ -232,24 +232,24 @@ func hasPreferences(g *model.Group) bool {
 		slices.ContainsFunc(g.Terms, func(t model.Term) bool { return !t.Required() })
 }
 
-func (d *Decision) newNode(c *plan.NewClaim, shelves priceTables) NewNode {
+func (d *Decision) newNode(c *plan.NewClaim, prices priceTables) NewNode {
 	first := c.Options[0]
 	index := d.snap.Pool(c.Pool).Types
 	n := NewNode{
 		Name: c.Name, NodePool: c.Pool, InstanceType: first.Type, Zone: first.Zone, CapacityType: first.CapacityType,
 		PricePerHour: usd(first.Price), Pods: podKeys(c.Pods), Labels: d.chosenLabels(c), Requests: map[string]string{}, Allocatable: map[string]string{},
 	}
-	shelf := shelves.table(index, first)
-	n.InstanceTypes = shelf.sameOffering(c)
+	table := prices.table(index, first)
+	n.InstanceTypes = table.sameOffering(c)
 	for _, a := range c.Requests {
 		n.Requests[a.Name] = explain.Quantity(a.Name, a.Value)
 	}
-	for _, a := range index.Catalog.Types[shelf.byName[first.Type]].Allocatable {
+	for _, a := range index.Catalog.Types[table.byName[first.Type]].Allocatable {
 		if !model.IsVolumeResource(a.Name) {
 			n.Allocatable[a.Name] = explain.Quantity(a.Name, a.Value)
 		}
 	}
-	n.used = usageOf(c.Requests, index.Catalog.Types[shelf.byName[first.Type]].Allocatable)
+	n.used = usageOf(c.Requests, index.Catalog.Types[table.byName[first.Type]].Allocatable)
 	return n
 }
 
@@ -310,7 +310,7 @@ func (s priceTables) table(index *model.TypeIndex, o plan.Option) *priceTable {
 	return fresh
 }
 
-// sameOffering returns the claim's types that are available on the shelf, cheapest first.
+// sameOffering returns the claim's types that are available on the table, cheapest first.
 func (s *priceTable) sameOffering(c *plan.NewClaim) []string {
 	if known := s.lists[&c.Options[0]]; known != nil {
 		return known

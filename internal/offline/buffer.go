@@ -237,9 +237,9 @@ func (d *Decision) room() *Room {
 		return nil
 	}
 	a := &Room{Nodes: []NewNode{}, ExistingNodes: []ExistingNode{}, Unschedulable: []Unschedulable{}}
-	shelves := priceTables{}
+	prices := priceTables{}
 	for i := range p.Claims {
-		a.Nodes = append(a.Nodes, d.newNode(&p.Claims[i], shelves))
+		a.Nodes = append(a.Nodes, d.newNode(&p.Claims[i], prices))
 	}
 	for _, n := range p.Placed {
 		inFlight := d.inFlight(n.Node) || slices.ContainsFunc(d.plan.Claims, func(c plan.NewClaim) bool { return c.Name == n.Node })

@@ -155,9 +155,9 @@ func (d *Decision) group(pending map[string]bool, o *PodsOutcome) {
 		outcome.refuse(d.snap, r)
 		add(podKeys(r.Pods), outcome)
 	}
-	shelves := priceTables{}
+	prices := priceTables{}
 	for i := range d.plan.Claims {
-		n := d.newNode(&d.plan.Claims[i], shelves)
+		n := d.newNode(&d.plan.Claims[i], prices)
 		add(podKeys(d.plan.Claims[i].Pods), &PodOutcome{Outcome: "NewNode", Node: n.Name, NewNode: &n, PriceSource: d.source})
 	}
 	for _, n := range d.plan.Placed {

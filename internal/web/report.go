@@ -55,22 +55,22 @@ var reported = []struct {
 	{"pending", showPending, nil},
 }
 
-// endless is a patience that outlasts every view.
-const endless = 365 * 24 * time.Hour
+// noTimeout is a patience that outlasts every view.
+const noTimeout = 365 * 24 * time.Hour
 
 // NewReport computes all parts of a report. What the doctor found is nil if it was not asked. It ends early with the
 // context.
 func NewReport(ctx context.Context, o *offline.Overview, source string, examined *doctor.Report) (*Report, error) {
 	at := newReading(o, 1)
 	var p page
-	p.fromReading(ctx, at, endless)
+	p.fromReading(ctx, at, noTimeout)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	r := &Report{Source: source, At: p.At, PriceSource: p.PriceSource, Cost: p.Cost, Incomplete: p.Incomplete,
 		Problems: p.Problems, cost: o.Cost()}
 	for _, of := range reported {
-		v, err := of.show(&request{ctx: ctx, query: of.query, server: &Server{}, reading: at, width: usualWidth, patience: endless})
+		v, err := of.show(&request{ctx: ctx, query: of.query, server: &Server{}, reading: at, width: usualWidth, patience: noTimeout})
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("computing the view %q: %w", of.name, err)

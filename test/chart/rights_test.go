@@ -26,7 +26,8 @@ func TestRights(t *testing.T) {
 		{"without webhook", "aws", false, false}, {"with feature gates", "aws", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := render(t, mainChart, values(minimal().set("settings.cloudProvider", c.provider).set("conversion.enabled", c.converts).
-				set("settings.featureGates.nodeOverlay", c.gated).set("settings.featureGates.capacityBuffer", c.gated)))
+				set("settings.featureGates.nodeOverlay", c.gated).set("settings.featureGates.capacityBuffer", c.gated).
+				set("settings.proactiveScaleUp", c.gated)))
 			granted := map[string]bool{}
 			for _, object := range r.objects {
 				switch object.GetKind() {
@@ -42,7 +43,7 @@ func TestRights(t *testing.T) {
 			wanted := map[string]bool{}
 			i := doctor.Installation{Provider: c.provider, LeaseName: "karpenter-leader-election", LeaseNamespace: namespace,
 				Unconverted: !c.converts,
-				Overlays:    c.gated, Buffers: c.gated}
+				Overlays:    c.gated, Buffers: c.gated, Replicas: c.gated}
 			for _, right := range doctor.Rights(i) {
 				rule := rbacv1.PolicyRule{APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: right.Verbs}
 				if right.Name != "" {

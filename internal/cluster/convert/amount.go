@@ -37,9 +37,8 @@ func appendAmounts(to []quantity.Amount, list corev1.ResourceList, round roundin
 
 func compareAmounts(a, b quantity.Amount) int { return strings.Compare(a.Name, b.Name) }
 
-// units returns the amount in the engine's unit: millicores of cpu, nano-USD per hour of prices, else
-// whole units. It saturates at the ends of
-// int64. The approximation is evaluated first, because exact arithmetic with a quantity such as 1e100000000 takes too
+// units returns the amount in the engine's unit: millicores of cpu, nano-USD per hour of prices, else whole units. It
+// saturates at the ends of int64. The approximation is evaluated first, because exact arithmetic with a quantity such as 1e100000000 takes too
 // long.
 func units(name corev1.ResourceName, q resource.Quantity, round rounding) int64 {
 	value, factor, scale := q.Value, 1.0, resource.Scale(0)

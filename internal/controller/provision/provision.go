@@ -29,8 +29,8 @@ type Loop struct {
 	// Pending receives when pods became pending, when the removal of a node begins, or when a change may make pending
 	// pods schedulable. A buffer of one element is sufficient.
 	Pending <-chan struct{}
-	// Foretold receives when a workload asks for pods that do not exist yet. It may be nil.
-	Foretold <-chan struct{}
+	// ReplicasAsked receives when a workload asks for pods that do not exist yet. It may be nil.
+	ReplicasAsked <-chan struct{}
 	// HoldDisruption protects a node from disruption until the given time, because pods were planned onto it. It may be
 	// nil.
 	HoldDisruption func(node string, until time.Time)
@@ -93,18 +93,18 @@ func (p *Loop) await(ctx context.Context) bool {
 	if p.beyond == 0 {
 		moved = nil
 	}
-	received, ok := batch.Wait(ctx, p.Clock, p.pause(), p.Pending, moved, p.Foretold)
+	received, ok := batch.Wait(ctx, p.Clock, p.pause(), p.Pending, moved, p.ReplicasAsked)
 	p.since = p.Clock.Now()
 	events, window := p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax}
 	switch {
 	case !ok || received == nil:
 		return ok
-	case received == p.Foretold: // the pods that come now are in the snapshot already
+	case received == p.ReplicasAsked: // the pods that come now are in the snapshot already
 		events = nil
 	case received == moved || p.unfinished: // pods move as long as kube-scheduler binds; that must not prolong the batch
 		window.Longest = p.Timers.BatchIdle
 	}
-	return batch.End(ctx, p.Clock, events, p.Foretold, window)
+	return batch.End(ctx, p.Clock, events, p.ReplicasAsked, window)
 }
 
 // pause returns the interval of the timer. It is shorter after a tick with failed or unfinished work. After a tick

@@ -31,7 +31,7 @@ func (j *judge) account(pool *model.Pool) *account {
 			for _, o := range outcomes {
 				most.raise(amountsOf(o.kind.Capacity))
 			}
-			most[model.ResourceUSD] = dearest(outcomes)
+			most[model.ResourceUSD] = highestPrice(outcomes)
 		}
 		a.used.add(most)
 	}
@@ -58,7 +58,7 @@ func (j *judge) limits(pool *model.PoolSpec, c *plan.NewClaim, a *account) {
 				most.raise(amountsOf(t.Capacity))
 			}
 		}
-		most[model.ResourceUSD] = dearest(j.outcomesOf(c, pool.Catalog))
+		most[model.ResourceUSD] = highestPrice(j.outcomesOf(c, pool.Catalog))
 	}
 	a.used.add(most)
 	j.within("limit", pool.Name, c.Name, pool.Limits, most, a)

@@ -7,8 +7,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// dearest returns the highest price of the outcomes.
-func dearest(outcomes []outcome) int64 {
+// highestPrice returns the highest price of the outcomes.
+func highestPrice(outcomes []outcome) int64 {
 	var most int64
 	for _, o := range outcomes {
 		most = max(most, o.offering.Price)
@@ -107,7 +107,7 @@ func largestOf(requests []quantity.Amount, outcomes []outcome) amounts {
 	for _, o := range outcomes {
 		most.raise(amountsOf(o.kind.Capacity))
 	}
-	most[model.ResourceUSD] = dearest(outcomes)
+	most[model.ResourceUSD] = highestPrice(outcomes)
 	return most
 }
 
