@@ -259,7 +259,7 @@ func showWhatIf(r *request) (*shown, error) {
 	if f.YAML = q.Get("yaml"); f.YAML == "" {
 		f.YAML = manifests[f.Pool]
 	}
-	v := &shown{Canvas: true, Form: f, Command: r.command("simulate --disrupt --until-stable -f changed-pool.yaml")}
+	v := &shown{Canvas: true, Form: f, Command: r.command("simulate --diff pool.yaml changed-pool.yaml")}
 	if q.Get("run") == "" {
 		v.Lead = "Change a pool, prices, a zone or the pods, and compare the fleet at rest with and without the change. Nothing is changed in the cluster."
 		return v, nil

@@ -116,7 +116,7 @@ func (q *Request) SetStatus(b *v1beta1.CapacityBuffer, r *Room) {
 	if reason != "" {
 		b.Status.Replicas, b.Status.ReadyReplicas = nil, new(int32(0))
 		set(v1beta1.ConditionReadyForProvisioning, false, reason, message)
-		set(v1beta1.ConditionProvisioning, false, v1beta1.ReasonNotReadyForProvisioning, "the shape of the pods is not known")
+		set(v1beta1.ConditionProvisioning, false, v1beta1.ReasonNotReadyForProvisioning, message)
 		return
 	}
 	if b.Spec.PodTemplateRef != nil {
