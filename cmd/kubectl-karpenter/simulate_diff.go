@@ -17,7 +17,8 @@ func (s *simulation) sides(arguments []string) (old, now []string, err error) {
 	case len(arguments) == 2:
 		return arguments[:1], arguments[1:], nil
 	case len(arguments) > 0 || !s.source.Live || len(s.source.Paths) == 0:
-		return nil, nil, cli.UsageErrorf("%d files or folders to compare (--diff, which -o markdown implies): want two, OLD and NEW, or none with --live and -f NEW",
+		return nil, nil, cli.UsageErrorf("%d files or folders to compare (--diff, which -o markdown implies), "+
+			"want two, OLD and NEW, or none with --live and -f NEW",
 			len(arguments))
 	}
 	now, s.source.Paths = s.source.Paths, nil

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,7 +19,7 @@ func TestQuotaThatBecomesInvalid(t *testing.T) {
 	version := 0
 	quota := func(nodes string, operator metav1.LabelSelectorOperator) *autoscalingv1beta1.CapacityQuota {
 		version++
-		q := &autoscalingv1beta1.CapacityQuota{ObjectMeta: metav1.ObjectMeta{Name: "q", UID: "q", ResourceVersion: resource.NewQuantity(int64(version), "").String()}}
+		q := &autoscalingv1beta1.CapacityQuota{ObjectMeta: metav1.ObjectMeta{Name: "q", UID: "q", ResourceVersion: strconv.Itoa(version)}}
 		q.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: operator}}}
 		q.Spec.Limits.Resources = map[corev1.ResourceName]resource.Quantity{"nodes": resource.MustParse(nodes)}
 		return q

@@ -35,9 +35,9 @@ func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration,
 // Window is the duration of a batch: it ends when the channel was silent for Idle, or when Longest has passed.
 type Window struct{ Idle, Longest time.Duration }
 
-// End waits, after the first event on the channel, for the end of the batch. After an event on the channel foretold, which
-// may be nil, only further events there prolong the batch. It returns false when the context ended.
-func End(ctx context.Context, clk clock.WithTicker, events, foretold <-chan struct{}, w Window) bool {
+// End waits, after the first event on the channel, for the end of the batch. After an event on the channel asked,
+// which may be nil, only further events there prolong the batch. It returns false when the context ended.
+func End(ctx context.Context, clk clock.WithTicker, events, asked <-chan struct{}, w Window) bool {
 	end := clk.NewTimer(w.Longest)
 	defer end.Stop()
 	silence := clk.NewTimer(w.Idle)
@@ -49,7 +49,7 @@ func End(ctx context.Context, clk clock.WithTicker, events, foretold <-chan stru
 		case <-events:
 			silence.Stop()
 			silence = clk.NewTimer(w.Idle)
-		case <-foretold:
+		case <-asked:
 			silence.Stop()
 			silence, events = clk.NewTimer(w.Idle), nil
 		case <-silence.C():

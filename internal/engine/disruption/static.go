@@ -144,12 +144,10 @@ func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 			return 0, v
 		}
 		return 0, plan.Verdict{Code: plan.NoOffering}
+	case p.NodeLimit == model.NoLimit:
+		return guard.Unlimited, plan.Verdict{}
 	}
-	most, why := int64(guard.Unlimited), plan.Verdict{}
-	if p.NodeLimit != model.NoLimit {
-		most, why = max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
-	}
-	return most, why
+	return max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
 }
 
 // hasOffering reports whether one of the pool's types has an available offering.

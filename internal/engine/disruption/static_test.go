@@ -305,6 +305,9 @@ func TestRenewalComesBack(t *testing.T) {
 // TestStaticPoolsShareQuotas checks that static pools together stay within a quota, of the number of nodes and of another
 // resource, and say what stops them.
 func TestStaticPoolsShareQuotas(t *testing.T) {
+	ofPool := func(name string) label.Requirement {
+		return label.Requirement{Key: model.LabelPool, Operator: label.In, Values: []string{name}}
+	}
 	for name, c := range map[string]struct {
 		quota model.QuotaSpec
 		want  int
@@ -313,14 +316,14 @@ func TestStaticPoolsShareQuotas(t *testing.T) {
 		"nodes": {model.QuotaSpec{Name: "q", Limits: []quantity.Amount{{Name: model.ResourceNodes, Value: 4}}}, 4},
 		"cpu":   {model.QuotaSpec{Name: "q", Limits: []quantity.Amount{{Name: "cpu", Value: 21_000}}}, 5},
 		"USD":   {model.QuotaSpec{Name: "q", Limits: []quantity.Amount{{Name: model.ResourceUSD, Value: 2 * model.Nano}}}, 2},
-		"of one pool": {model.QuotaSpec{Name: "q", Selector: []label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{"r"}}},
+		"of one pool": {model.QuotaSpec{Name: "q", Selector: []label.Requirement{ofPool("r")},
 			Limits: []quantity.Amount{{Name: "cpu", Value: 5000}}}, 4},
 	} {
 		b := model.NewBuilder()
 		for _, pool := range []string{"r", "s"} {
 			spec := newStaticWorld(3, 0).pool
 			spec.Name, spec.UID = pool, "uid-"+pool
-			spec.Requirements = append([]label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{pool}}}, spec.Requirements[1:]...)
+			spec.Requirements = append([]label.Requirement{ofPool(pool)}, spec.Requirements[1:]...)
 			b.UpsertPool(spec)
 		}
 		b.UpsertQuota(c.quota)
