@@ -10,6 +10,8 @@ import (
 )
 
 // RepairRules are the settings of node repair of a pool. Its annotations change the defaults of DefaultRepairRules.
+//
+// +kubebuilder:object:generate=false
 type RepairRules struct {
 	// Off means that no node of the pool is repaired.
 	Off bool
@@ -26,6 +28,8 @@ type RepairRules struct {
 
 // RepairCondition is a condition of a node that requires repair once it has lasted for longer than Toleration. Never means
 // that it does not require repair.
+//
+// +kubebuilder:object:generate=false
 type RepairCondition struct {
 	Type, Status string
 	Toleration   time.Duration
