@@ -16,7 +16,8 @@ type sameLists struct {
 
 func (c *sameLists) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var o client.ListOptions
-	key := fmt.Sprintf("%T %s", list, o.ApplyOptions(options).Continue)
+	o.ApplyOptions(options)
+	key := fmt.Sprintf("%T %s %v", list, o.Namespace, *o.AsListOptions())
 	if known := c.known[key]; known != nil {
 		reflect.ValueOf(list).Elem().Set(reflect.ValueOf(known.DeepCopyObject()).Elem())
 		return nil
