@@ -22,6 +22,8 @@ func TestConsolidationByDeletion(t *testing.T) {
 	await(t, patience, "the pods to run", s.running("app", 12))
 	s.keepOneOnEach("app")
 	s.scale("app", 4)
+	await(t, patience, "the pods to be four", s.running("app", 4))
+	s.budgets("shrink", `{"nodes":"100%"}`) // now: in the middle of the scale-down, other plans are right
 	await(t, patience, "two nodes to be left", s.nodesReady(2))
 	await(t, patience, "the pods to run on them", s.running("app", 4))
 	if c := s.ledger.count("shrink"); c.claimsEver != 4 || c.machinesEver != 4 {
