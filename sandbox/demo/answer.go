@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -84,12 +85,39 @@ func (a *disruptAnswer) ahead() string {
 
 // liveAnswer runs kubectl karpenter simulate on the fleet.
 func (d *demo) liveAnswer(ctx context.Context, untilStable bool) (*disruptAnswer, error) {
+	output, err := d.simulate(ctx, fmt.Sprintf("--until-stable=%t", untilStable))
+	if err != nil {
+		return nil, err
+	}
+	answer := &disruptAnswer{}
+	if err := json.Unmarshal(output, answer); err != nil {
+		return nil, fmt.Errorf("reading the answer of %s: %w", simulator, err)
+	}
+	return answer, nil
+}
+
+// capture writes the fleet to a file, and prints the command that shows it as a page.
+func (d *demo) capture(ctx context.Context) error {
+	file := filepath.Join(d.dataDir, "fleet.json")
+	if _, err := d.simulate(ctx, "--capture="+file); err != nil {
+		return err
+	}
+	tool, err := program(simulator)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\nTo see this fleet as a page in the browser, now or later:\n\n  %s web --from %s\n", tool, file)
+	return nil
+}
+
+// simulate runs kubectl karpenter simulate --live --disrupt and returns its output as JSON.
+func (d *demo) simulate(ctx context.Context, flags ...string) ([]byte, error) {
 	tool, err := program(simulator)
 	if err != nil {
 		return nil, err
 	}
-	command := exec.CommandContext(ctx, tool, "simulate", "--live", "--disrupt", "--kubeconfig="+d.cluster.kubeconfig, "--cloud-provider=kwok",
-		"--now="+time.Now().UTC().Format(time.RFC3339), fmt.Sprintf("--until-stable=%t", untilStable), "-o", "json")
+	command := exec.CommandContext(ctx, tool, append([]string{"simulate", "--live", "--disrupt", "--kubeconfig=" + d.cluster.kubeconfig,
+		"--cloud-provider=kwok", "--now=" + time.Now().UTC().Format(time.RFC3339), "-o", "json"}, flags...)...)
 	command.SysProcAttr = childAttributes()
 	var complaint bytes.Buffer
 	command.Stderr = &complaint
@@ -97,11 +125,7 @@ func (d *demo) liveAnswer(ctx context.Context, untilStable bool) (*disruptAnswer
 	if err != nil {
 		return nil, fmt.Errorf("asking %s: %w: %s", simulator, err, strings.TrimSpace(complaint.String()))
 	}
-	answer := &disruptAnswer{}
-	if err := json.Unmarshal(output, answer); err != nil {
-		return nil, fmt.Errorf("reading the answer of %s: %w", simulator, err)
-	}
-	return answer, nil
+	return output, nil
 }
 
 // simulator is the program with the verb simulate.

@@ -294,11 +294,19 @@ func (d *demo) leave() error {
 	if err := os.WriteFile(d.keepsake(), []byte(stop+"\n"), 0o600); err != nil {
 		return fmt.Errorf("writing the command that stops the demo: %w", err)
 	}
+	tool, err := program(simulator)
+	if err != nil {
+		return err
+	}
 	kubectl := strings.Join(d.cluster.kubectl, " ")
 	fmt.Fprintf(d.out, `
 All processes continue to run. To inspect the cluster:
 
   %s get nodepools,nodeclaims,nodes
+
+To see it as a page in the browser:
+
+  %s web --kubeconfig %s --cloud-provider kwok
 
 To remove the pods, and 30 s later the nodes:
 
@@ -307,6 +315,6 @@ To remove the pods, and 30 s later the nodes:
 To stop:
 
   %s
-`, kubectl, kubectl, demoDeployment, stop)
+`, kubectl, tool, d.cluster.kubeconfig, kubectl, demoDeployment, stop)
 	return nil
 }

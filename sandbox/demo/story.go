@@ -47,6 +47,9 @@ func (d *demo) scaleUpAndDown(ctx context.Context) error {
 	if d.keep {
 		return d.leave()
 	}
+	if err := d.capture(ctx); err != nil {
+		return fmt.Errorf("capture: %w", err)
+	}
 	if err := d.scaleDown(ctx); err != nil {
 		return fmt.Errorf("scale down: %w", err)
 	}

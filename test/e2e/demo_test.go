@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -27,6 +28,25 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	await(t, patience, "no process to be left", d.nothingLeft)
+	d.showsPage(t)
+}
+
+// showsPage runs the command that the demo printed for the page, as a report: that ends by itself.
+func (d *runningDemo) showsPage(t *testing.T) {
+	t.Helper()
+	at, _, found := strings.Cut(d.out.String(), " web --from ")
+	if !found {
+		t.Fatalf("the demo printed no command for the page:\n%s", d.out.String())
+	}
+	tool := strings.TrimSpace(at[strings.LastIndex(at, "\n")+1:])
+	report, err := exec.CommandContext(t.Context(), tool, "report", "--from", filepath.Join(d.directory, "fleet.json"), "-o", "json").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fleet struct{ Cost struct{ Pods int } }
+	if err := json.Unmarshal(report, &fleet); err != nil || fleet.Cost.Pods != 20 {
+		t.Errorf("the captured fleet has %d pods (%v), want 20:\n%.600s", fleet.Cost.Pods, err, report)
+	}
 }
 
 // TestConsolidationStory runs the consolidation story, which checks itself: the fleet becomes cheaper within its
