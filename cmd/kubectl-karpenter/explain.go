@@ -28,7 +28,7 @@ func newExplainCommand() *cobra.Command {
 		ValidArgsFunction:  completeKind,
 	}
 	command.AddCommand(newExplainPodCommand(), newExplainNodeCommand(), newExplainPoolCommand(),
-		newExplainOverlayCommand(), newExplainBufferCommand())
+		newExplainOverlayCommand(), newExplainBufferCommand(), newExplainQuotaCommand())
 	for _, w := range workloads {
 		command.AddCommand(newExplainWorkloadCommand(w.kind, w.aliases))
 	}

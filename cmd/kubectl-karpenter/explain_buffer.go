@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/internal/offline"
 )
 
 // newExplainBufferCommand returns the command that explains a CapacityBuffer.
@@ -52,11 +53,7 @@ func (e *explanation) runBuffer(ctx context.Context, name string, out io.Writer)
 	case given != "":
 		name = given + "/" + name
 	}
-	now := time.Now()
-	if len(e.from) > 0 {
-		now = time.Time{} // that of the capture, or of the newest object
-	}
-	w, err := e.read(ctx, now)
+	w, err := e.readFrom(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,4 +62,12 @@ func (e *explanation) runBuffer(ctx context.Context, name string, out io.Writer)
 		return err
 	}
 	return printOutcome(outcome, e.output, out)
+}
+
+// readFrom reads the files of --from at the time of the capture or of the newest object; without them the cluster, now.
+func (e *explanation) readFrom(ctx context.Context) (*offline.InputSet, error) {
+	if len(e.from) > 0 {
+		return e.read(ctx, time.Time{})
+	}
+	return e.read(ctx, time.Now())
 }

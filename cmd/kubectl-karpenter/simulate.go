@@ -42,11 +42,11 @@ be launched, the pods that fit on existing nodes, and the unschedulable pods wit
 Files hold YAML documents, JSON objects or Lists: NodePools, NodeClaims, Nodes, Pods; Deployments, StatefulSets,
 ReplicaSets, Jobs and CronJobs, whose missing replicas count as pending pods; DaemonSets, which use capacity of the
 nodes on which their pods run; PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, Namespaces,
-Services, LimitRanges, RuntimeClasses, PriorityClasses and PodDisruptionBudgets; NodeOverlays; CapacityBuffers with what
-they refer to, whose room is planned after the pods; and captures that --capture wrote. Other kinds are skipped. Pools
-of files count as ready, and pods of files as unschedulable. Types and prices of AWS and of simulated nodes are built in;
-those of other providers come from --instance-types. With --live, objects of files take the place of those of the
-cluster.
+Services, LimitRanges, RuntimeClasses, PriorityClasses and PodDisruptionBudgets; NodeOverlays; CapacityQuotas;
+CapacityBuffers with what they refer to, whose room is planned after the pods; and captures that --capture wrote. Other
+kinds are skipped. Pools of files count as ready, and pods of files as unschedulable. Types and prices of AWS and of
+simulated nodes are built in; those of other providers come from --instance-types. With --live, objects of files take the
+place of those of the cluster.
 
 With --disrupt it prints which nodes would be removed and which would be launched to replace them: the steps with their
 savings, and for each node that is kept, why. Nodes that belong to a pool count as initialized.

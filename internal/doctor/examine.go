@@ -47,6 +47,8 @@ const (
 	StaticCapacityOff    = "StaticCapacityOff"    // a pool has replicas, and its controller does not maintain them
 	GateOff              = "GateOff"              // objects exist that no controller reads, because a feature gate is off
 	BufferNotReady       = "BufferNotReady"       // a CapacityBuffer asks for what no node can have, or for pods of an unknown shape
+	QuotaWithoutEffect   = "QuotaWithoutEffect"   // a CapacityQuota is invalid, or selects no node and no pool
+	QuotaExceeded        = "QuotaExceeded"        // nodes use more than a CapacityQuota allows
 	PolicyOutdated       = "PolicyOutdated"       // the IAM policy is one of Karpenter 0.x
 	RemovalsPaused       = "RemovalsPaused"       // the limit on involuntary removals is reached
 	Paused               = "Paused"               // something is not tried for now, because it failed repeatedly
@@ -56,7 +58,7 @@ const (
 type check func(*Facts, Options) []cloud.Finding
 
 var checks = []check{unread, account, upstream, kubernetes, permissions, definitions, conversions, pools, limits, orphans, budgets,
-	standing, gated, rooms, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unconverted, drains,
+	standing, gated, rooms, quotas, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unconverted, drains,
 	scheduler, webhooks}
 
 // Examine returns the problems, ordered by code and object. Arrange produces the order of a report.

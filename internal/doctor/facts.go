@@ -60,9 +60,10 @@ type Facts struct {
 	Provisioners []karpv1alpha5.Provisioner
 	Templates    []awsv1alpha1.AWSNodeTemplate
 
-	// Overlays and Buffers are the objects that the controller reads only with a feature gate.
+	// Overlays and Buffers are the objects that the controller reads only with a feature gate; Quotas are always read.
 	Overlays []karpv1alpha1.NodeOverlay
 	Buffers  []autoscalingv1beta1.CapacityBuffer
+	Quotas   []autoscalingv1beta1.CapacityQuota
 
 	// Controllers are the Deployments that run the controller. Hidden means that they could not be listed.
 	Controllers []Controller

@@ -72,6 +72,7 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	var templates awsv1alpha1.AWSNodeTemplateList
 	var overlays karpv1alpha1.NodeOverlayList
 	var buffers autoscalingv1beta1.CapacityBufferList
+	var quotas autoscalingv1beta1.CapacityQuotaList
 	var pools karpv1.NodePoolList
 	var claims karpv1.NodeClaimList
 	var nodes corev1.NodeList
@@ -81,14 +82,15 @@ func (s *Source) Gather(ctx context.Context) *Facts {
 	var mutating admissionv1.MutatingWebhookConfigurationList
 	var services corev1.ServiceList
 	var slices discoveryv1.EndpointSliceList
-	for _, list := range []client.ObjectList{&provisioners, &templates, &overlays, &buffers, &pools, &claims, &nodes, &budgets, &validating, &mutating, &services, &slices} {
+	for _, list := range []client.ObjectList{&provisioners, &templates, &overlays, &buffers, &quotas, &pools, &claims, &nodes, &budgets,
+		&validating, &mutating, &services, &slices} {
 		s.list(ctx, f, list, nil)
 	}
 	s.list(ctx, f, &pods, client.MatchingFields{"status.phase": string(corev1.PodRunning)})
 	s.list(ctx, f, &waiting, client.MatchingFields{"status.phase": string(corev1.PodPending)})
 	f.Waiting = waiting.Items
 	f.Provisioners, f.Templates = provisioners.Items, templates.Items
-	f.Overlays, f.Buffers = overlays.Items, buffers.Items
+	f.Overlays, f.Buffers, f.Quotas = overlays.Items, buffers.Items, quotas.Items
 	f.Pools, f.Claims, f.Nodes, f.Pods, f.PDBs = pools.Items, claims.Items, nodes.Items, pods.Items, budgets.Items
 	f.Validating, f.Mutating, f.Services, f.Slices = validating.Items, mutating.Items, services.Items, slices.Items
 	f.Providers = s.providers(f)

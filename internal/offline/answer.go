@@ -32,7 +32,11 @@ type LaunchAnswer struct {
 	Preferences *PreferencesCost `json:"preferences,omitempty"`
 	// Overlays say what the NodeOverlays do, and WithoutOverlays is the plan without them; omitted if there are none.
 	Overlays        []OverlayOutcome `json:"overlays,omitempty"`
-	WithoutOverlays *WithoutOverlays `json:"withoutOverlays,omitempty"`
+	WithoutOverlays *OtherPlan       `json:"withoutOverlays,omitempty"`
+	// Quotas are the CapacityQuotas with what nodes use of them, and WithoutQuotas is the plan without them; omitted if there
+	// are none, or if the plan is the same.
+	Quotas        []QuotaOutcome `json:"quotas,omitempty"`
+	WithoutQuotas *OtherPlan     `json:"withoutQuotas,omitempty"`
 	// Buffers are what becomes of the CapacityBuffers, and Room is the plan for their virtual pods; omitted if there are
 	// none.
 	Buffers []BufferOutcome `json:"buffers,omitempty"`
@@ -138,6 +142,7 @@ func (d *Decision) Answer() *LaunchAnswer {
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	a.Preferences = d.preferences()
 	a.Overlays, a.WithoutOverlays = d.told.overlays, d.without
+	a.Quotas, a.WithoutQuotas = d.quotaOutcomes(), d.withoutQuotas
 	a.Buffers, a.Room = d.bufferOutcomes(), d.room()
 	for _, p := range d.snap.Pools {
 		if worst, bound := placement.LargestSpotShare(d.snap, p.Name, d.plan.Claims); bound {

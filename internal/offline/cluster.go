@@ -88,7 +88,8 @@ func (l *Cluster) read(ctx context.Context, o *Manifests, instanceTypes string) 
 // liveLists returns the kinds that a decision depends on.
 func liveLists() []client.ObjectList {
 	return []client.ObjectList{
-		&karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &karpv1alpha1.NodeOverlayList{}, &corev1.NodeList{}, &corev1.PodList{}, &appsv1.DaemonSetList{},
+		&karpv1.NodePoolList{}, &karpv1.NodeClaimList{}, &karpv1alpha1.NodeOverlayList{},
+		&autoscalingv1beta1.CapacityQuotaList{}, &corev1.NodeList{}, &corev1.PodList{}, &appsv1.DaemonSetList{},
 		&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &storagev1.StorageClassList{}, &storagev1.CSINodeList{},
 		&corev1.NamespaceList{}, &policyv1.PodDisruptionBudgetList{}, &corev1.ServiceList{}, &corev1.ReplicationControllerList{},
 		&appsv1.ReplicaSetList{}, &appsv1.StatefulSetList{}, &corev1.LimitRangeList{}, &nodev1.RuntimeClassList{}, &schedulingv1.PriorityClassList{},
@@ -141,6 +142,7 @@ func liveKinds() meta.RESTMapper {
 	m.AddSpecific(karpv1alpha1.GroupVersion.WithKind(karpv1alpha1.Kind), karpv1alpha1.GroupVersion.WithResource("nodeoverlays"),
 		karpv1alpha1.GroupVersion.WithResource("nodeoverlay"), meta.RESTScopeRoot)
 	add(autoscalingv1beta1.GroupVersion, meta.RESTScopeNamespace, autoscalingv1beta1.Kind)
+	add(autoscalingv1beta1.GroupVersion, meta.RESTScopeRoot, autoscalingv1beta1.KindQuota)
 	add(kwokv1alpha1.GroupVersion, meta.RESTScopeRoot, "KWOKNodeClass")
 	add(awsv1.GroupVersion, meta.RESTScopeRoot, awsv1.Kind)
 	return m
@@ -159,7 +161,7 @@ func (l *Cluster) list(ctx context.Context, c client.Client, o *Manifests, list 
 	}
 	for {
 		if err := c.List(ctx, list, client.Limit(PageSize), client.Continue(list.GetContinue())); err != nil {
-			if apierrors.IsNotFound(err) && (kind.Kind == karpv1alpha1.Kind || kind.Kind == autoscalingv1beta1.Kind) { // an optional kind
+			if apierrors.IsNotFound(err) && (kind.Kind == karpv1alpha1.Kind || kind.Group == autoscalingv1beta1.Group) { // an optional kind
 				return nil
 			}
 			if apierrors.IsNotFound(err) && (kind.Group == karpv1.GroupVersion.Group || kind.Group == awsv1.Group) {

@@ -54,7 +54,9 @@ type Decision struct {
 	// denied are the kinds that were not read.
 	denied []Denied
 	// without is the plan without NodeOverlays, nil if there are none.
-	without *WithoutOverlays
+	without *OtherPlan
+	// withoutQuotas is the plan without CapacityQuotas, nil if there are none or it is the same.
+	withoutQuotas *OtherPlan
 }
 
 // Decide converts the objects and decides, rounds times. No state is kept between rounds.
@@ -71,6 +73,12 @@ func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
 	}
 	w.Problems = append(w.Problems, d.told.problems...)
 	d.without = w.withoutOverlays(opts)
+	if len(w.quotas) > 0 {
+		without := w.planWithout(opts, func(m *Manifests) { m.quotas = nil })
+		if *without != *figuresOfPlan(d.snap, d.plan, opts) {
+			d.withoutQuotas = without
+		}
+	}
 	w.aside = d.snap.DaemonsAside
 	return d
 }

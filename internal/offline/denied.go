@@ -46,6 +46,7 @@ var effects = map[string]string{
 	"nodeoverlays." + karpv1.Group:                "prices and resources of NodeOverlays do not count",
 	"resourcequotas":                              "ResourceQuotas do not reduce the number of pods of CapacityBuffers",
 	"capacitybuffers." + autoscalingv1beta1.Group: "no room of CapacityBuffers is planned, and none keeps a node",
+	"capacityquotas." + autoscalingv1beta1.Group:  "CapacityQuotas limit nothing",
 	awsClasses:                                    "what pools of the kind EC2NodeClass can launch is not known",
 	kwokClasses:                                   "what pools of the kind KWOKNodeClass can launch is not known",
 }

@@ -48,6 +48,8 @@ type converted struct {
 	overlays []OverlayOutcome
 	// requests are what the buffers ask for.
 	requests []*room.Request
+	// invalidQuotas are the CapacityQuotas without effect.
+	invalidQuotas []invalidQuota
 }
 
 // idlePod is a pod that needs no node from Karpenter, and why.
@@ -141,6 +143,7 @@ func (w *InputSet) convert() *converted {
 	v := convert.NewVocabulary(w.sale.Declared, w.classes...)
 	around := w.around.around(w.defaultSpread)
 	w.addPools(t, v)
+	w.addQuotas(t, v)
 	running := &convert.DaemonPods{}
 	for _, p := range w.pods {
 		running.Add(p.object)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
@@ -25,6 +26,15 @@ type LimitOutcome struct {
 
 // limitsOf returns the limits of the pool, the one of which most is used first.
 func limitsOf(snap *model.Snapshot, pool *model.Pool) []LimitOutcome {
+	return limitList(snap, pool.Limit, pool.NodeLimit, pool.Used, pool.Nodes, func(r quantity.Resource) (int64, bool) {
+		return leastOf(snap, pool, pool.Start, r)
+	})
+}
+
+// limitList returns limits, the one of which most is used first. leastOf returns the least amount that a further node has,
+// if that is known.
+func limitList(snap *model.Snapshot, limits []int64, nodeLimit int64, used quantity.Vector, nodes int,
+	leastOf func(quantity.Resource) (int64, bool)) []LimitOutcome {
 	var list []LimitOutcome
 	add := func(resource string, used, limit, least int64, known bool) {
 		l := LimitOutcome{Resource: resource, Used: explain.Quantity(resource, used), Limit: explain.Quantity(resource, limit)}
@@ -45,14 +55,14 @@ func limitsOf(snap *model.Snapshot, pool *model.Pool) []LimitOutcome {
 		}
 		list = append(list[:at], append([]LimitOutcome{l}, list[at:]...)...)
 	}
-	if pool.NodeLimit != model.NoLimit {
-		add(model.ResourceNodes, int64(pool.Nodes), pool.NodeLimit, 1, true)
+	if nodeLimit != model.NoLimit {
+		add(model.ResourceNodes, int64(nodes), nodeLimit, 1, true)
 	}
-	for r, limit := range pool.Limit {
+	for r, limit := range limits {
 		if limit != model.NoLimit {
 			r := quantity.Resource(r)
-			least, known := leastOf(pool, r, snap.Resources[r] == model.ResourceUSD)
-			add(snap.Resources[r], pool.Used.At(r), limit, least, known)
+			least, known := leastOf(r)
+			add(snap.Resources[r], used.At(r), limit, least, known)
 		}
 	}
 	return list
@@ -66,16 +76,20 @@ func (l *LimitOutcome) before(other *LimitOutcome) bool {
 	return l.share > other.share
 }
 
-// leastOf returns the least amount that an eligible instance type of the pool has, or its least price, and whether there
-// are such types.
-func leastOf(pool *model.Pool, r quantity.Resource, price bool) (least int64, known bool) {
+// leastOf returns the least amount that an eligible instance type of the pool with labels of the row has, or its least
+// price, and whether there are such types.
+func leastOf(snap *model.Snapshot, pool *model.Pool, row label.Row, r quantity.Resource) (least int64, known bool) {
 	if pool.Types == nil {
 		return 0, false
 	}
-	_, classes := pool.Types.Offered(pool.Start)
+	_, classes := pool.Types.Offered(row)
+	compatible := pool.Types.Compatible(row)
 	for t := range pool.Eligible.All() {
+		if !compatible.Has(t) {
+			continue
+		}
 		amount := pool.Types.Total[t].At(r)
-		if price {
+		if snap.Resources[r] == model.ResourceUSD {
 			class := pool.Types.Cheapest(t, classes)
 			if class < 0 {
 				continue
@@ -115,13 +129,17 @@ func writeLimits(b *strings.Builder, limits []LimitOutcome) {
 	if why := atLimit(limits); why != "" {
 		fmt.Fprintf(b, "  is at its limit: %s; no further node is launched\n", why)
 	}
-	if len(limits) == 0 {
-		return
+	if len(limits) > 0 {
+		fmt.Fprintf(b, "  limits: %s\n", limitParts(limits))
 	}
+}
+
+// limitParts returns each limit with what is used of it.
+func limitParts(limits []LimitOutcome) string {
 	parts := make([]string, len(limits))
 	for i := range limits {
 		l := &limits[i]
 		parts[i] = fmt.Sprintf("%s %s of %s (%s)", l.Resource, l.Used, l.Limit, strconv.FormatFloat(100*l.share, 'f', 0, 64)+"%")
 	}
-	fmt.Fprintf(b, "  limits: %s\n", strings.Join(parts, ", "))
+	return strings.Join(parts, ", ")
 }

@@ -45,6 +45,7 @@ type Manifests struct {
 	// overlays are those of files, and those of the cluster that a controller has read.
 	overlays []sourced[*karpv1alpha1.NodeOverlay]
 	buffers  buffers
+	quotas   []sourced[*autoscalingv1beta1.CapacityQuota]
 	// volumeClaims are those of files.
 	volumeClaims []*corev1.PersistentVolumeClaim
 	// classesOfAWS are the classes by name; memory is the memory of AWS nodes that the controller has observed; ipv6
@@ -186,7 +187,7 @@ func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
 // namespacedKind reports whether objects of the kind are namespaced.
 func namespacedKind(object runtime.Object) bool {
 	switch object.(type) {
-	case *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
+	case *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *autoscalingv1beta1.CapacityQuota, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
 		*storagev1.StorageClass, *storagev1.CSINode, *nodev1.RuntimeClass, *awsv1.EC2NodeClass:
 		return false
 	}
@@ -234,6 +235,8 @@ func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
 			return true
 		}
 		o.buffers.objects = append(o.buffers.objects, sourced[*autoscalingv1beta1.CapacityBuffer]{object, origin, live})
+	case *autoscalingv1beta1.CapacityQuota:
+		o.quotas = append(o.quotas, sourced[*autoscalingv1beta1.CapacityQuota]{object, origin, live})
 	case *corev1.PodTemplate: // kept by refer
 	case *corev1.ResourceQuota:
 		o.buffers.quotas[object.Namespace] = append(o.buffers.quotas[object.Namespace], *object)

@@ -25,7 +25,8 @@ var namedKinds = map[string]schema.GroupVersion{
 	"Namespace": corev1.SchemeGroupVersion, "Node": corev1.SchemeGroupVersion, "Pod": corev1.SchemeGroupVersion,
 	"NodePool": karpv1.GroupVersion, "NodeClaim": karpv1.GroupVersion,
 	karpv1alpha1.Kind: karpv1alpha1.GroupVersion, autoscalingv1beta1.Kind: autoscalingv1beta1.GroupVersion,
-	"Deployment": appsv1.SchemeGroupVersion, "StatefulSet": appsv1.SchemeGroupVersion, "ReplicaSet": appsv1.SchemeGroupVersion,
+	autoscalingv1beta1.KindQuota: autoscalingv1beta1.GroupVersion,
+	"Deployment":                 appsv1.SchemeGroupVersion, "StatefulSet": appsv1.SchemeGroupVersion, "ReplicaSet": appsv1.SchemeGroupVersion,
 	"Job": batchv1.SchemeGroupVersion, "CronJob": batchv1.SchemeGroupVersion,
 }
 

@@ -10,7 +10,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/table"
 )
 
@@ -21,8 +23,8 @@ type OverlayOutcome struct {
 	Message string `json:"message"`
 }
 
-// WithoutOverlays is the plan for the same pods at the prices and with the resources of the provider alone.
-type WithoutOverlays struct {
+// OtherPlan is the plan for the same pods without some of the objects.
+type OtherPlan struct {
 	Nodes         int     `json:"nodes"`
 	Unschedulable int     `json:"unschedulable"`
 	PricePerHour  float64 `json:"pricePerHour"`
@@ -55,16 +57,26 @@ func (w *InputSet) overlaid(pools []overlay.Pool, v *convert.Vocabulary) []Overl
 }
 
 // withoutOverlays plans once more without overlays, if there are any.
-func (w *InputSet) withoutOverlays(opts placement.Options) *WithoutOverlays {
+func (w *InputSet) withoutOverlays(opts placement.Options) *OtherPlan {
 	if len(w.overlays) == 0 {
 		return nil
 	}
+	return w.planWithout(opts, func(m *Manifests) { m.overlays = nil })
+}
+
+// planWithout plans once more without what remove removes.
+func (w *InputSet) planWithout(opts placement.Options, remove func(*Manifests)) *OtherPlan {
 	manifests, plain := *w.Manifests, *w
-	manifests.overlays, plain.Manifests = nil, &manifests
+	remove(&manifests)
+	plain.Manifests = &manifests
 	snap := plain.convert().builder.Snapshot(w.now)
 	p := new(futile.Launches).Restrain(snap, placement.Schedule(snap, opts))
+	return figuresOfPlan(snap, p, opts)
+}
+
+func figuresOfPlan(snap *model.Snapshot, p *plan.Provision, opts placement.Options) *OtherPlan {
 	price, cost := priceOf(snap, p, opts)
-	o := &WithoutOverlays{Nodes: len(p.Claims), PricePerHour: usd(price), CostPerHour: usd(cost)}
+	o := &OtherPlan{Nodes: len(p.Claims), PricePerHour: usd(price), CostPerHour: usd(cost)}
 	for _, r := range p.Refused {
 		o.Unschedulable += len(r.Pods)
 	}

@@ -23,6 +23,8 @@ type PoolOutcome struct {
 	Blocked string `json:"blocked,omitempty"`
 	// Limits are those of the pool with what its nodes use, the one of which most is used first.
 	Limits []LimitOutcome `json:"limits,omitempty"`
+	// Quotas are the CapacityQuotas in which new nodes of the pool may count.
+	Quotas []QuotaOutcome `json:"quotas,omitempty"`
 	// Nodes are those with claims; NotReady counts those of them that are not initialized or not ready.
 	FleetFigures
 	NotReady int `json:"notReady"`
@@ -240,6 +242,7 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 	}
 	o := &PoolOutcome{PriceSource: d.source, NodePool: name, BudgetError: pool.BudgetError}
 	o.Blocked, o.Limits = blockedBy(d.first, pool), limitsOf(d.first, pool)
+	o.Quotas = quotasOf(d.first, pool)
 	var nodes []*model.Node
 	for _, n := range d.first.Nodes {
 		if !n.Ours() || n.Pool != name {
@@ -391,6 +394,9 @@ func (o *PoolOutcome) Text() string {
 		fmt.Fprintf(&b, "  launches nothing: %s\n", o.Blocked)
 	}
 	writeLimits(&b, o.Limits)
+	for i := range o.Quotas {
+		b.WriteString("  " + o.Quotas[i].line())
+	}
 	o.pausesOutcome.write(&b, o.NodePool)
 	if o.LowerBoundCostPerHour > 0 {
 		fmt.Fprintf(&b, "  lower bound %.4f USD per hour, %.4f including per-node overhead, with protected nodes kept\n",

@@ -169,6 +169,7 @@ func (a *LaunchAnswer) writeSummary(b *strings.Builder) {
 	defer func() {
 		a.writeBuffers(b)
 		a.writeOverlays(b)
+		a.writeQuotas(b)
 		b.WriteString(pricesAre(a.PriceSource) + incomplete(a.Incomplete))
 	}()
 	if len(a.Nodes) == 0 {

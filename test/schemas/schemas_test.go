@@ -38,6 +38,7 @@ var outputs = map[string]any{
 	"explain-pool":     offline.PoolOutcome{},
 	"explain-overlay":  offline.OverlayDetails{},
 	"explain-buffer":   offline.BufferDetails{},
+	"explain-quota":    offline.QuotaDetails{},
 	"explain-pools":    offline.PoolsOutcome{},
 	"top":              top.Fleet{},
 	"doctor":           doctor.Report{},

@@ -1,0 +1,227 @@
+package offline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// QuotaOutcome is what the nodes of a CapacityQuota use of it.
+type QuotaOutcome struct {
+	Name string `json:"name"`
+	// Invalid is why the quota has no effect.
+	Invalid string `json:"invalid,omitempty"`
+	// Nodes counts the nodes that the quota selects, with those in flight, without those being deleted.
+	Nodes int `json:"nodes"`
+	// Limits are those of the quota, the one of which most is used first. A limit is reached if no node of any pool fits.
+	Limits []LimitOutcome `json:"limits,omitempty"`
+	// Unschedulable counts the pods without a node of which the quota excludes a pool.
+	Unschedulable int `json:"unschedulable,omitempty"`
+}
+
+// invalidQuota is a quota without effect, and why.
+type invalidQuota struct{ name, why string }
+
+// addQuotas adds the quotas to the builder. An invalid one has no effect.
+func (w *InputSet) addQuotas(t *converted, v *convert.Vocabulary) {
+	for _, q := range w.quotas {
+		spec, err := convert.Quota(q.object, v)
+		if err != nil {
+			t.invalidQuotas = append(t.invalidQuotas, invalidQuota{q.object.Name, OneLine(err)})
+			continue
+		}
+		t.builder.UpsertQuota(spec)
+	}
+}
+
+// quotaOutcomes returns the usage of all quotas, by name.
+func (d *Decision) quotaOutcomes() []QuotaOutcome {
+	var list []QuotaOutcome
+	for _, q := range d.snap.Quotas {
+		o := QuotaOutcome{Name: q.Name, Nodes: q.Nodes, Limits: quotaLimits(d.snap, q, d.snap.Pools...)}
+		for _, r := range d.excludedBy(q.Name) {
+			o.Unschedulable += len(r.Pods)
+		}
+		list = append(list, o)
+	}
+	for _, q := range d.told.invalidQuotas {
+		list = append(list, QuotaOutcome{Name: q.name, Invalid: q.why})
+	}
+	slices.SortFunc(list, func(a, b QuotaOutcome) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// excludedBy returns the refusals in which the quota excludes a pool.
+func (d *Decision) excludedBy(quota string) []plan.Refusal {
+	return slices.DeleteFunc(slices.Clone(d.plan.Refused), func(r plan.Refusal) bool {
+		return !slices.ContainsFunc(r.Pools, func(p plan.PoolVerdict) bool {
+			return p.Verdict.Code == plan.QuotaReached && p.Verdict.Quota == quota
+		})
+	})
+}
+
+// quotaLimits returns the limits of the quota, of which a further node of the pools may be too large.
+func quotaLimits(snap *model.Snapshot, q *model.Quota, pools ...*model.Pool) []LimitOutcome {
+	return limitList(snap, q.Limit, q.NodeLimit, q.Used, q.Nodes, func(r quantity.Resource) (least int64, known bool) {
+		row := make(label.Row, snap.Space.Words())
+		for _, pool := range pools {
+			if !mayCount(snap, q, pool) {
+				continue
+			}
+			snap.Space.And(row, q.Row, pool.Start)
+			if of, some := leastOf(snap, pool, row, r); some && (!known || of < least) {
+				least, known = of, true
+			}
+		}
+		return least, known
+	})
+}
+
+// mayCount reports whether a new node of the pool may count in the quota.
+func mayCount(snap *model.Snapshot, q *model.Quota, pool *model.Pool) bool {
+	return pool.Types != nil && q.Counts(snap.Space, pool.Start)
+}
+
+// quotasOf returns the quotas in which new nodes of the pool may count, with the limits that no node of the pool fits.
+func quotasOf(snap *model.Snapshot, pool *model.Pool) []QuotaOutcome {
+	var list []QuotaOutcome
+	for _, q := range snap.Quotas {
+		if mayCount(snap, q, pool) {
+			list = append(list, QuotaOutcome{Name: q.Name, Nodes: q.Nodes, Limits: quotaLimits(snap, q, pool)})
+		}
+	}
+	return list
+}
+
+// line returns the usage in one line.
+func (o *QuotaOutcome) line() string {
+	if o.Invalid != "" {
+		return fmt.Sprintf("quota %s: is invalid, and has no effect: %s\n", o.Name, o.Invalid)
+	}
+	text := fmt.Sprintf("quota %s: %s", o.Name, limitParts(o.Limits))
+	if why := atLimit(o.Limits); why != "" {
+		text += "; " + why + "; no further node is launched in it"
+	}
+	if o.Unschedulable > 0 {
+		text += fmt.Sprintf("; it excludes %s", plural(o.Unschedulable, "unschedulable pod"))
+	}
+	return text + "\n"
+}
+
+// writeQuotas prints the usage of the quotas, and the plan without them if it differs.
+func (a *LaunchAnswer) writeQuotas(b *strings.Builder) {
+	for i := range a.Quotas {
+		b.WriteString(a.Quotas[i].line())
+	}
+	if o := a.WithoutQuotas; o != nil {
+		fmt.Fprintf(b, "without CapacityQuotas: %s, %d unschedulable, price %.4f USD per hour; with them %+.4f\n",
+			plural(o.Nodes, "new node"), o.Unschedulable, o.PricePerHour, a.PricePerHour-o.PricePerHour)
+	}
+}
+
+// QuotaDetails is what one CapacityQuota counts and excludes.
+type QuotaDetails struct {
+	QuotaOutcome
+	// NodeNames are the nodes that the quota selects: the claim's name while there is no node.
+	NodeNames []string `json:"nodeNames"`
+	// Pools are those whose new nodes may count.
+	Pools []QuotaPool `json:"pools"`
+	// Refusals are the pods of which the quota excludes a pool.
+	Refusals []explain.Refused `json:"refusals,omitempty"`
+	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
+	Incomplete []Denied `json:"incomplete,omitempty"`
+
+	trees []string
+}
+
+// QuotaPool is a pool whose new nodes may count in a quota.
+type QuotaPool struct {
+	NodePool string `json:"nodePool"`
+	// Nodes counts those of the pool that the quota selects.
+	Nodes int `json:"nodes"`
+	// Reached is the limit that no node of the pool fits; empty if some may be launched.
+	Reached string `json:"reached,omitempty"`
+}
+
+// ExplainQuota decides, and returns what a CapacityQuota counts and excludes.
+func (w *InputSet) ExplainQuota(p *Policy, name string) (*QuotaDetails, error) {
+	d := w.Decide(p, 1)
+	outcomes := d.quotaOutcomes()
+	at := slices.IndexFunc(outcomes, func(o QuotaOutcome) bool { return o.Name == name })
+	if at < 0 {
+		var names []string
+		for _, o := range outcomes {
+			names = append(names, o.Name)
+		}
+		return nil, fmt.Errorf("there is no CapacityQuota %s%s", name, didYouMean(name, names))
+	}
+	o := &QuotaDetails{QuotaOutcome: outcomes[at], NodeNames: []string{}, Pools: []QuotaPool{}, Incomplete: w.denied}
+	for _, q := range d.snap.Quotas {
+		if q.Name == name {
+			o.addNodes(d.snap, q)
+		}
+	}
+	for _, r := range d.excludedBy(name) {
+		o.Refusals = append(o.Refusals, explain.RefusedOf(d.snap, r))
+		o.trees = append(o.trees, explain.Tree(d.snap, r))
+	}
+	return o, nil
+}
+
+// addNodes sets the nodes and the pools of the quota.
+func (o *QuotaDetails) addNodes(snap *model.Snapshot, q *model.Quota) {
+	of := map[string]int{}
+	for _, n := range snap.Nodes {
+		if !n.Deleting && q.Counts(snap.Space, n.Row) {
+			o.NodeNames = append(o.NodeNames, n.Name)
+			of[n.Pool]++
+		}
+	}
+	for _, pool := range snap.Pools {
+		if mayCount(snap, q, pool) {
+			o.Pools = append(o.Pools, QuotaPool{pool.Name, of[pool.Name], atLimit(quotaLimits(snap, q, pool))})
+		}
+	}
+	slices.SortFunc(o.Pools, func(a, b QuotaPool) int { return strings.Compare(a.NodePool, b.NodePool) })
+}
+
+// Names returns the quota as `kubectl get -o name` does.
+func (o *QuotaDetails) Names() []string {
+	return []string{"capacityquota." + autoscalingv1beta1.Group + "/" + o.Name}
+}
+
+// Text returns the usage, the nodes and the pools, and what the quota excludes.
+func (o *QuotaDetails) Text() string {
+	var b strings.Builder
+	b.WriteString(o.line())
+	if o.Invalid == "" {
+		fmt.Fprintf(&b, "  counts %s", plural(len(o.NodeNames), "node"))
+		if len(o.NodeNames) > 0 {
+			fmt.Fprintf(&b, ": %s", fewNames(o.NodeNames))
+		}
+		b.WriteByte('\n')
+		if len(o.Pools) == 0 {
+			b.WriteString("  new nodes of no pool may count\n")
+		}
+	}
+	for _, pool := range o.Pools {
+		fmt.Fprintf(&b, "  new nodes of pool %s, which has %d of the nodes, may count", pool.NodePool, pool.Nodes)
+		if pool.Reached != "" {
+			b.WriteString("; none is launched now: " + pool.Reached)
+		}
+		b.WriteByte('\n')
+	}
+	for i, r := range o.Refusals {
+		fmt.Fprintf(&b, "\n%s without a node: %s\n  %s\n", plural(len(r.Pods), "pod"), fewNames(r.Pods),
+			strings.ReplaceAll(strings.TrimSpace(o.trees[i]), "\n", "\n  "))
+	}
+	return b.String() + incomplete(o.Incomplete)
+}
