@@ -3,6 +3,7 @@ package disruption_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/testing/converttest"
+	"github.com/karpenter-go/karpenter/internal/testing/fleetsim"
 )
 
 // halfUsed returns a fleet of nodes of many sizes, about half used by pods of many sizes. Some of the pods spread
@@ -34,7 +36,7 @@ func halfUsed(seed uint64, nodes int) *fleet {
 				model.LabelHostname: name, keyFamily: t.Name[:1]}})
 		for free := t.Allocatable[0].Value * int64(30+d.IntN(40)) / 100; ; {
 			q := d.worker(len(f.pods), name)
-			if free -= q.Requests[0].Value; free < 0 || !newHost(&f.nodes[i]).holds(f.pods, q) {
+			if free -= q.Requests[0].Value; free < 0 || !holds(&f.nodes[i], f.pods, q) {
 				break
 			}
 			f.pods = append(f.pods, q)
@@ -59,14 +61,32 @@ func (d dice) worker(i int, node string) model.PodSpec {
 }
 
 // holds reports whether the node has room for one more pod in addition to the pods of the list that are on it.
-func (h *host) holds(pods []model.PodSpec, p model.PodSpec) bool {
+func holds(n *model.NodeSpec, pods []model.PodSpec, p model.PodSpec) bool {
+	free := map[string]int64{}
+	for _, a := range n.Allocatable {
+		free[a.Name] += a.Value
+	}
 	for i := range pods {
-		if pods[i].Node == h.Name {
-			h.add(&pods[i])
+		if pods[i].Node == n.Name {
+			for _, a := range pods[i].Requests {
+				free[a.Name] -= a.Value
+			}
 		}
 	}
-	p.Spread, p.Terms = nil, nil
-	return h.takes(&p, nil)
+	return !slices.ContainsFunc(p.Requests, func(a quantity.Amount) bool { return a.Value > free[a.Name] })
+}
+
+// live returns the fleet on a virtual clock.
+func live(seed uint64, opts disruption.Options, f *fleet) *fleetsim.Cluster {
+	return fleetsim.New(seed, opts, noon, fleetsim.Fleet{Pools: f.pools, Nodes: f.nodes, Pods: f.pods})
+}
+
+// settle carries out all plans of a cluster.
+func settle(t testing.TB, l *fleetsim.Cluster) {
+	t.Helper()
+	if err := l.Run(2 * time.Hour); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestLive carries out the plans of small fleets with a simulated kube-scheduler: the result costs little more than
@@ -76,11 +96,11 @@ func TestLive(t *testing.T) {
 	var planned, after float64
 	losses, bought, commands := 0, 0, 0
 	for seed := range uint64(60) {
-		l := newLive(seed, disruption.Options{}, halfUsed(seed, 8+int(seed%17)))
-		p := untilStable(l.snapshot(), func(s *model.Snapshot) []plan.Command { return disruption.Propose(s, disruption.Options{}).Commands })
-		l.run(t, 2*time.Hour)
-		planned, after = planned+p.price, after+priceOf(l.snapshot())
-		losses, bought, commands = losses+l.losses(), bought+l.tally.bought, commands+len(l.worth)
+		l := live(seed, disruption.Options{}, halfUsed(seed, 8+int(seed%17)))
+		p := untilStable(l.Snapshot(), func(s *model.Snapshot) []plan.Command { return disruption.Propose(s, disruption.Options{}).Commands })
+		settle(t, l)
+		planned, after = planned+p.price, after+priceOf(l.Snapshot())
+		losses, bought, commands = losses+l.Losses(), bought+l.Tally.Bought, commands+l.Begun()
 	}
 	t.Logf("planned %.2f USD/h, got %.2f; %d commands, %d lost money, %d additional nodes launched", planned, after, commands, losses, bought)
 	if after > 1.04*planned || losses > 0 {
@@ -119,7 +139,7 @@ func TestAsFresh(t *testing.T) {
 func TestLiveWithoutPayback(t *testing.T) {
 	opts := disruption.Options{Economics: disruption.Economics{MovePrice: -1}}
 	for seed := range uint64(10) {
-		newLive(seed, opts, halfUsed(seed, 8+int(seed%17))).run(t, 2*time.Hour)
+		settle(t, live(seed, opts, halfUsed(seed, 8+int(seed%17))))
 	}
 }
 
@@ -139,17 +159,17 @@ func TestLiveLaunchedForPods(t *testing.T) {
 				}
 			}
 		}
-		l, old := newLive(seed, disruption.Options{}, fresh), newLive(seed, disruption.Options{}, halfUsed(seed, 8+int(seed%17)))
-		l.run(t, 2*time.Hour)
-		old.run(t, 2*time.Hour)
-		begun += len(l.worth)
-		if got, want := len(l.worth), len(old.worth); got != want {
+		l, old := live(seed, disruption.Options{}, fresh), live(seed, disruption.Options{}, halfUsed(seed, 8+int(seed%17)))
+		settle(t, l)
+		settle(t, old)
+		begun += l.Begun()
+		if got, want := l.Begun(), old.Begun(); got != want {
 			t.Errorf("seed %d: %d commands, with old nodes %d", seed, got, want)
 		}
-		if got, want := priceOf(l.snapshot()), priceOf(old.snapshot()); got != want {
+		if got, want := priceOf(l.Snapshot()), priceOf(old.Snapshot()); got != want {
 			t.Errorf("seed %d: %.2f USD/h in the end, with old nodes %.2f", seed, got, want)
 		}
-		if n := l.losses(); n > 0 {
+		if n := l.Losses(); n > 0 {
 			t.Errorf("seed %d: %d commands lost money", seed, n)
 		}
 	}
@@ -158,28 +178,28 @@ func TestLiveLaunchedForPods(t *testing.T) {
 	}
 }
 
-// BenchmarkLive carries out the plans of workloads with a simulated kube-scheduler (live_test.go).
+// BenchmarkLive carries out the plans of workloads with a simulated kube-scheduler (package fleetsim).
 func BenchmarkLive(b *testing.B) {
 	converttest.Folders(b, func(b *testing.B, folder string) {
 		read := converttest.Read(b, folder)
 		f := &fleet{pools: read.Pools, nodes: read.Nodes, pods: read.Pods}
 		for b.Loop() {
-			l := newLive(1, disruption.Options{}, f)
-			before := l.snapshot()
+			l := live(1, disruption.Options{}, f)
+			before := l.Snapshot()
 			planned := untilStable(before, func(s *model.Snapshot) []plan.Command { return disruption.Propose(s, disruption.Options{}).Commands })
-			l.run(b, 2*time.Hour)
+			settle(b, l)
 			b.ReportMetric(planned.price, "USD/h-planned")
 			b.ReportMetric(float64(planned.moved), "moved-planned")
-			b.ReportMetric(priceOf(l.snapshot()), "USD/h-after")
-			b.ReportMetric(float64(l.tally.moved), "moved")
-			b.ReportMetric(float64(l.tally.moved)/(priceOf(before)-priceOf(l.snapshot())), "moved/USD")
-			b.ReportMetric(float64(l.tally.bought), "bought")
-			b.ReportMetric(float64(l.tally.spent)/model.Nano, "USD/h-bought")
-			b.ReportMetric(float64(l.losses()), "losses")
-			b.ReportMetric(float64(len(l.worth)), "commands")
-			b.ReportMetric(float64(l.tally.abandoned), "abandoned")
-			b.ReportMetric(float64(l.tally.rounds), "rounds")
-			b.ReportMetric(l.now.Sub(noon).Minutes(), "minutes")
+			b.ReportMetric(priceOf(l.Snapshot()), "USD/h-after")
+			b.ReportMetric(float64(l.Tally.Moved), "moved")
+			b.ReportMetric(float64(l.Tally.Moved)/(priceOf(before)-priceOf(l.Snapshot())), "moved/USD")
+			b.ReportMetric(float64(l.Tally.Bought), "bought")
+			b.ReportMetric(float64(l.Tally.Spent)/model.Nano, "USD/h-bought")
+			b.ReportMetric(float64(l.Losses()), "losses")
+			b.ReportMetric(float64(l.Begun()), "commands")
+			b.ReportMetric(float64(l.Tally.Abandoned), "abandoned")
+			b.ReportMetric(float64(l.Tally.Rounds), "rounds")
+			b.ReportMetric(l.Now.Sub(noon).Minutes(), "minutes")
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package disruption_test
+package fleetsim
 
 import (
 	"cmp"
@@ -23,6 +23,8 @@ type host struct {
 	room map[string]int64
 	used map[string]int64
 	pods []*model.PodSpec
+	// price of its machine, nano-USD per hour.
+	price int64
 }
 
 func newHost(n *model.NodeSpec) *host {
