@@ -149,6 +149,11 @@ var importRules = []importRule{
 		because: "a judge that shares code with the judged shares its mistakes",
 	},
 	{
+		from:    "./internal/testing/fleetsim",
+		only:    append([]string{"./internal/engine/..."}, pureStandard...),
+		because: "a fleet on a virtual clock costs the same at each run: what it depends on is in its arguments",
+	},
+	{
 		from:    "./internal/engine/bound",
 		never:   []string{"./internal/engine/placement", "./internal/engine/plan"},
 		through: true,

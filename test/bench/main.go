@@ -3,6 +3,7 @@
 //	go -C test run ./bench                          all tables (docs/performance.md holds them)
 //	go -C test run ./bench -tables price -only '^spread'
 //	go -C test run ./bench -tables rest -first-seed 1 -seeds 200
+//	go -C test run ./bench -tables week -days 1 -only '^30 nodes'
 //	go -C test run ./bench workload NAME FOLDER     only write a workload
 //	go -C test run ./bench digest FILE              compare the hashes of all answers with a file (make digests)
 //
@@ -14,7 +15,7 @@
 //	               fewer are made
 //	memory       = peak resident set of --repeat 1, less that of a child that decodes the same files and stops
 //
-// A problem of table rest is printed and makes the exit status 1. Whether plans are right is judged elsewhere, by
+// A problem of the tables rest and week is printed and makes the exit status 1. Whether plans are right is judged elsewhere, by
 // internal/testing/audit in the tests of the engine. CPU seconds are compared instead of wall time, because other work on the machine affects them less.
 package main
 

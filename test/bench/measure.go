@@ -26,7 +26,8 @@ type bench struct {
 	seed     int    // the first one of table rest
 	fleets   int    // of each size in table rest, one for each seed
 	out      io.Writer
-	problems int // of table rest
+	days     int // of table week
+	problems int // of tables rest and week
 }
 
 // tables in the order in which they are printed.
@@ -37,7 +38,7 @@ var tables = []struct {
 	{"speed", (*bench).speed}, {"slopes", (*bench).slopes}, {"price", (*bench).price}, {"seeds", (*bench).seeds},
 	{"arrival", (*bench).arrival}, {"memory", (*bench).memory},
 	{"disrupt", (*bench).disrupt}, {"course", (*bench).course}, {"whole", (*bench).wholePlan},
-	{"rest", (*bench).rest},
+	{"rest", (*bench).rest}, {"week", (*bench).week},
 }
 
 var errProblems = errors.New("answers with problems")
@@ -53,17 +54,18 @@ func measure(args []string, out io.Writer) error {
 	only := flags.String("only", "", "regular expression of the workloads to measure")
 	folder := flags.String("folder", "", "where to put the workloads, which stay (default: a temporary folder)")
 	fleets := flags.Int("seeds", 60, "number of fleets of each size in table rest, one for each seed (a full run: 200)")
-	seed := flags.Int("first-seed", 1, "seed of the first of them")
+	seed := flags.Int("first-seed", 1, "seed of the first of them, and of table week")
+	days := flags.Int("days", 7, "number of days in table week")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if *fleets < 1 || *seed < 1 {
-		return fmt.Errorf("-seeds and -first-seed: %d and %d, want numbers of 1 or more", *fleets, *seed)
+	if *fleets < 1 || *seed < 1 || *days < 1 {
+		return fmt.Errorf("-seeds, -first-seed and -days: %d, %d and %d, want numbers of 1 or more", *fleets, *seed, *days)
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is no verb: want workload, digest, or only flags", flags.Arg(0))
 	}
-	b := &bench{folder: *folder, seed: *seed, fleets: *fleets, out: out}
+	b := &bench{folder: *folder, seed: *seed, fleets: *fleets, days: *days, out: out}
 	var err error
 	if b.only, err = regexp.Compile(*only); err != nil {
 		return fmt.Errorf("-only: %w", err)

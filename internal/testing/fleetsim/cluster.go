@@ -46,6 +46,8 @@ type Cluster struct {
 	pools map[string]*model.PoolSpec
 	hosts map[string]*host
 	pods  map[string]*model.PodSpec
+	// owned holds the pods by the UID of their controller, then by their own.
+	owned map[string]map[string]*model.PodSpec
 	// waiting holds the pods without a node, in order of creation; ready is the time at which the machine of a claim
 	// is ready.
 	waiting []*model.PodSpec
@@ -84,7 +86,7 @@ const promisedTime = 20 * time.Second
 // New returns a cluster at a time. The seed breaks the ties of kube-scheduler.
 func New(seed uint64, opts disruption.Options, now time.Time, f Fleet) *Cluster {
 	l := &Cluster{opts: opts, seed: seed, builder: model.NewBuilder(), Now: now, MachineTime: 30 * time.Second,
-		pools: map[string]*model.PoolSpec{}, hosts: map[string]*host{}, pods: map[string]*model.PodSpec{}, ready: map[string]time.Time{},
+		pools: map[string]*model.PoolSpec{}, hosts: map[string]*host{}, pods: map[string]*model.PodSpec{}, owned: map[string]map[string]*model.PodSpec{}, ready: map[string]time.Time{},
 		orders: map[string]string{}, cause: map[string]string{}, worth: map[string]*promise{}}
 	for i := range f.Pools {
 		l.pools[f.Pools[i].Name] = &f.Pools[i]
@@ -97,7 +99,7 @@ func New(seed uint64, opts disruption.Options, now time.Time, f Fleet) *Cluster 
 	}
 	for i := range f.Pods {
 		p := f.Pods[i]
-		l.pods[p.UID] = &p
+		l.add(&p)
 		l.builder.UpsertPod(p)
 		if p.Node != "" {
 			l.hosts[p.Node].add(&p)
@@ -423,8 +425,7 @@ func (l *Cluster) evict(p *model.PodSpec) {
 	from := l.hosts[p.Node]
 	from.remove(p)
 	l.noteEvent(from)
-	delete(l.pods, p.UID)
-	l.builder.DeletePod(p.UID)
+	l.remove(p)
 	if !p.Reschedulable {
 		return
 	}
@@ -438,7 +439,7 @@ func (l *Cluster) evict(p *model.PodSpec) {
 	fresh.UID, fresh.Name = fmt.Sprintf("%s-%d", p.Controller.UID, l.made), fmt.Sprintf("%s-%d", p.Controller.Name, l.made)
 	fresh.Created, fresh.Node, fresh.Nominated, fresh.State = l.Now, "", "", model.Pending
 	l.cause[fresh.UID] = l.orders[from.Name]
-	l.pods[fresh.UID] = &fresh
+	l.add(&fresh)
 	if !l.place(&fresh) {
 		l.waiting = append(l.waiting, &fresh)
 		l.builder.UpsertPod(fresh)

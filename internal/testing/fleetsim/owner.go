@@ -11,7 +11,7 @@ import (
 // Create creates a pending pod, or one that kube-scheduler binds at once.
 func (l *Cluster) Create(p model.PodSpec) {
 	p.Created, p.State, p.Node = l.Now, model.Pending, ""
-	l.pods[p.UID] = &p
+	l.add(&p)
 	if !l.place(&p) {
 		l.waiting = append(l.waiting, &p)
 		l.builder.UpsertPod(p)
@@ -30,20 +30,41 @@ func (l *Cluster) Delete(uid string) {
 		l.noteEvent(h)
 	}
 	l.waiting = slices.DeleteFunc(l.waiting, func(other *model.PodSpec) bool { return other.UID == uid })
-	delete(l.pods, uid)
-	l.builder.DeletePod(uid)
+	l.remove(p)
 }
 
-// Pods returns the pods of a controller, in the order in which a ReplicaSet deletes them: pending ones first, then those
+func (l *Cluster) add(p *model.PodSpec) {
+	l.pods[p.UID] = p
+	of := l.owned[p.Controller.UID]
+	if of == nil {
+		of = map[string]*model.PodSpec{}
+		l.owned[p.Controller.UID] = of
+	}
+	of[p.UID] = p
+}
+
+func (l *Cluster) remove(p *model.PodSpec) {
+	delete(l.pods, p.UID)
+	delete(l.owned[p.Controller.UID], p.UID)
+	l.builder.DeletePod(p.UID)
+}
+
+// Count returns the number of pods of a controller, and of those that are on a node.
+func (l *Cluster) Count(controller string) (all, bound int) {
+	for _, p := range l.owned[controller] {
+		bound += min(1, len(p.Node))
+	}
+	return len(l.owned[controller]), bound
+}
+
+// deletable returns the pods of a controller, in the order in which a ReplicaSet deletes them: pending ones first, then those
 // that share their node with most others of the controller, then the newest.
-func (l *Cluster) Pods(controller string) []*model.PodSpec {
+func (l *Cluster) deletable(controller string) []*model.PodSpec {
 	var all []*model.PodSpec
 	rank := map[string]int{}
-	for _, p := range l.pods {
-		if p.Controller.UID == controller {
-			all = append(all, p)
-			rank[p.Node]++
-		}
+	for _, p := range l.owned[controller] {
+		all = append(all, p)
+		rank[p.Node]++
 	}
 	bound := func(p *model.PodSpec) int { return min(1, len(p.Node)) }
 	slices.SortFunc(all, func(a, b *model.PodSpec) int {
@@ -54,7 +75,7 @@ func (l *Cluster) Pods(controller string) []*model.PodSpec {
 
 // Scale sets the number of pods of the template's controller.
 func (l *Cluster) Scale(template model.PodSpec, replicas int) {
-	there := l.Pods(template.Controller.UID)
+	there := l.deletable(template.Controller.UID)
 	for _, p := range there[:max(0, len(there)-replicas)] {
 		l.Delete(p.UID)
 	}

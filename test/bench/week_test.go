@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// TestWeek prints the same row for a day twice.
+func TestWeek(t *testing.T) {
+	var printed []string
+	for range 2 {
+		var out bytes.Buffer
+		if err := measure([]string{"-tables", "week", "-days", "1", "-only", "^5 nodes$", "-first-seed", "2"}, &out); err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		row := regexp.MustCompile(`(?m)^\| 5 \|.*$`).FindString(out.String())
+		if head := strings.Split(out.String(), "\n")[4]; row == "" || strings.Count(row, "|") != strings.Count(head, "|") {
+			t.Fatalf("want a row under its head:\n%s", out.String())
+		}
+		printed = append(printed, row)
+	}
+	if printed[0] != printed[1] {
+		t.Errorf("two runs differ:\n%s\n%s", printed[0], printed[1])
+	}
+}
+
+// TestWeekFinds checks that a lost pod and one that cannot be placed are errors.
+func TestWeekFinds(t *testing.T) {
+	b := &bench{folder: t.TempDir()}
+	pool, err := b.mixedPool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWeek(pool, 5, 1)
+	w.work(0)
+	for _, p := range w.Snapshot().Groups[0].Pods[:1] {
+		w.Delete(p.UID)
+	}
+	if err := w.complete(); err == nil || !strings.Contains(err.Error(), " pods, wants ") {
+		t.Errorf("without one of its pods, a Deployment is complete: %v", err)
+	}
+
+	pool.Blocked = &model.Rejection{Reason: "not ready"}
+	if err := newWeek(pool, 5, 1).play(1); err == nil || !strings.Contains(err.Error(), "no room for pod") {
+		t.Errorf("without a pool, the week ends with %v", err)
+	}
+}
+
+// TestTarget checks the replicas of an office over two days.
+func TestTarget(t *testing.T) {
+	a := &app{day: 40, office: true}
+	for _, c := range []struct {
+		minute  int
+		workday bool
+		want    int
+	}{
+		{0, true, 10},
+		{morning - 1, true, 10},
+		{morning, true, 13},
+		{morning + steps*stepTime, true, 40},
+		{evening - 1, true, 40},
+		{evening, true, 36},
+		{evening + steps*stepTime, true, 10},
+		{12 * 60, false, 10},
+	} {
+		if got := a.target(c.minute, c.workday); got != c.want {
+			t.Errorf("%d replicas at minute %d, workday %v, want %d", got, c.minute, c.workday, c.want)
+		}
+	}
+}
+
+// TestRoll checks that a rolling update keeps three quarters of the pods and ends with all of the new revision.
+func TestRoll(t *testing.T) {
+	b := &bench{folder: t.TempDir()}
+	pool, err := b.mixedPool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWeek(pool, 5, 1)
+	a := w.apps[0]
+	a.replicas = 8
+	w.scale(a)
+	for minute := range 20 {
+		if minute == 3 {
+			a.revision, a.old = 1, a.replicas
+		}
+		if a.old > 0 {
+			w.roll(a)
+		}
+		young, _ := w.Count(a.controller(1))
+		old, _ := w.Count(a.controller(0))
+		if young+old < 6 || young+old > 10 {
+			t.Errorf("minute %d: %d old and %d new pods", minute, old, young)
+		}
+		if err := w.Advance(w.Now.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	young, _ := w.Count(a.controller(1))
+	old, _ := w.Count(a.controller(0))
+	if young != 8 || old != 0 {
+		t.Errorf("%d old and %d new pods in the end, want 0 and 8", old, young)
+	}
+}
