@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/offline"
@@ -199,6 +201,8 @@ func newExplainWorkloadCommand(kind string, aliases []string) *cobra.Command {
 
 func (e *explanation) addFlags(flags *pflag.FlagSet) {
 	addClusterFlags(flags, &e.live)
+	flags.StringArrayVar(&e.from, "from", nil,
+		"capture, or file or folder of manifests, to read instead of the cluster; may be repeated")
 	flags.StringVar(&e.instanceTypes, "instance-types", "", "file of instance types and prices (default: those of the cloud provider)")
 	flags.StringVarP(&e.output, "output", "o", formatText, orList(formats))
 	addPolicyFlags(flags, &e.policy)
@@ -210,7 +214,7 @@ func (e *explanation) run(ctx context.Context, name string, out io.Writer) error
 	case e.everywhere:
 		return cli.UsageErrorf("--all-namespaces and pod %s: give one of them", name)
 	case !full:
-		name = e.live.Home() + "/" + name
+		name = e.namespace() + "/" + name
 	case e.live.Namespace != "" && namespace != e.live.Namespace:
 		return cli.UsageErrorf("pod %s is not in --namespace %s: give one of them", name, e.live.Namespace)
 	}
@@ -231,8 +235,9 @@ func (e *explanation) runPods(ctx context.Context, kind, name string, out io.Wri
 	switch {
 	case e.everywhere && e.live.Namespace != "":
 		return cli.UsageErrorf("--all-namespaces and --namespace %s: give one of them", e.live.Namespace)
+	case e.live.Namespace == "" && len(e.from) > 0: // of all namespaces
 	case !e.everywhere:
-		of.Namespace = e.live.Home()
+		of.Namespace = e.namespace()
 	}
 	e.live.Jobs = kind == "CronJob"
 	w, err := e.read(ctx, time.Now())
@@ -247,7 +252,15 @@ func (e *explanation) runPods(ctx context.Context, kind, name string, out io.Wri
 	return printOutcome(outcome, e.output, out)
 }
 
-// read reads the cluster as of a time.
+// namespace returns the namespace of objects that are named without one.
+func (e *explanation) namespace() string {
+	if len(e.from) > 0 {
+		return cmp.Or(e.live.Namespace, corev1.NamespaceDefault)
+	}
+	return e.live.Home()
+}
+
+// read reads the cluster as of a time, or the files with their own time.
 func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSet, error) {
 	if err := checkOutput(e.output, formats); err != nil {
 		return nil, err
@@ -255,10 +268,13 @@ func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSe
 	if err := errors.Join(e.live.Check(), e.policy.Check()); err != nil {
 		return nil, err
 	}
-	source := offline.Source{Live: len(e.from) == 0, Paths: e.from, Cluster: &e.live, InstanceTypes: e.instanceTypes, Now: now}
+	source := offline.Source{Live: len(e.from) == 0, Paths: e.from, Cluster: &e.live, InstanceTypes: e.instanceTypes}
+	if source.Live {
+		source.Now = now
+	}
 	w, err := source.Read(ctx, e.policy)
-	if err == nil && len(e.from) > 0 && len(w.Problems) > 0 {
-		return nil, unreadable(w.Problems, io.Discard)
+	if err == nil && !source.Live {
+		err = unusable(w, w.Problems, cmp.Or(e.progress, io.Discard))
 	}
 	if err == nil && e.progress != nil && w.Denied() != "" {
 		fmt.Fprintf(e.progress, "%s: %s\n", plugin, w.Denied())
@@ -338,7 +354,7 @@ func (a allNodes) Text() string { return a.DisruptAnswer.Text(a.columns) }
 // explainNode returns the result for a node, with what only the live cluster says.
 func (e *explanation) explainNode(ctx context.Context, w *offline.InputSet, name string) (*offline.NodeOutcome, error) {
 	outcome, err := w.ExplainNode(&e.policy, name)
-	if err == nil && outcome.NodeClaim != "" {
+	if err == nil && outcome.NodeClaim != "" && len(e.from) == 0 {
 		outcome.Disputed = e.live.Dispute(ctx, outcome.NodeClaim, time.Now())
 	}
 	return outcome, err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/karpenter-go/karpenter/internal/cli"
-	"github.com/karpenter-go/karpenter/internal/offline"
 )
 
 // newExplainBufferCommand returns the command that explains a CapacityBuffer.
@@ -33,8 +32,6 @@ pool. With --from, a capture or manifests are read instead of the cluster. Nothi
 			})
 		},
 	}
-	command.Flags().StringArrayVar(&e.from, "from", nil,
-		"capture, or file or folder of manifests, to read instead of the cluster; may be repeated")
 	addNamespaceFlag(command.Flags(), &e.live.Connection,
 		"namespace of the CapacityBuffer (default: that of the kubeconfig's context; with --from any)")
 	e.addFlags(command.Flags())
@@ -53,7 +50,7 @@ func (e *explanation) runBuffer(ctx context.Context, name string, out io.Writer)
 	case given != "":
 		name = given + "/" + name
 	}
-	w, err := e.readFrom(ctx)
+	w, err := e.read(ctx, time.Now())
 	if err != nil {
 		return err
 	}
@@ -62,12 +59,4 @@ func (e *explanation) runBuffer(ctx context.Context, name string, out io.Writer)
 		return err
 	}
 	return printOutcome(outcome, e.output, out)
-}
-
-// readFrom reads the files of --from at the time of the capture or of the newest object; without them the cluster, now.
-func (e *explanation) readFrom(ctx context.Context) (*offline.InputSet, error) {
-	if len(e.from) > 0 {
-		return e.read(ctx, time.Time{})
-	}
-	return e.read(ctx, time.Now())
 }

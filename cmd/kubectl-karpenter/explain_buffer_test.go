@@ -66,3 +66,29 @@ func TestExplainBuffer(t *testing.T) {
 		t.Errorf("%v\nfrom the capture: %s\nof the cluster: %s", err, from, live)
 	}
 }
+
+// TestExplainFrom checks that a capture is explained as the cluster was, and that an unreadable object of files is named and
+// sets nothing else aside.
+func TestExplainFrom(t *testing.T) {
+	types := filepath.Join(files(t, map[string]string{"types.json": typesJSON}), "types.json")
+	kubeconfig := bufferCluster(t)
+	file := captured(t, "--live", "--kubeconfig", kubeconfig, "--instance-types", types)
+	for _, verb := range [][]string{{"explain", "pool", "default"}, {"explain", "pools"}, {"explain", "nodes"}, {"explain", "pods", "-A"}} {
+		live, err := runProgram(t, "", append(verb, "--kubeconfig", kubeconfig, "--instance-types", types)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if from, err := runProgram(t, "", append(verb, "--from", file)...); err != nil || from != live {
+			t.Errorf("%v: %v\nfrom the capture: %s\nof the cluster: %s", verb, err, from, live)
+		}
+	}
+	bad := "apiVersion: v1\nkind: Pod\nmetadata: {name: bad, namespace: shop}\nspec: {containers: 7}\n"
+	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML, "bad.yaml": bad})
+	out, said, err := runBoth(t, "", "explain", "pods", "--from", folder)
+	if err != nil || !strings.Contains(out, "pod default/web-0") || !strings.Contains(said, "bad.yaml") {
+		t.Errorf("%v, it printed %q and said %q, want the pods of web, and the file that is wrong", err, out, said)
+	}
+	if _, err := runProgram(t, "", "explain", "pods", "--from", filepath.Join(folder, "bad.yaml")); err == nil {
+		t.Error("with nothing readable there is no error")
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ NodePool. With --from, a capture or manifests are read instead of the cluster. N
 		ValidArgsFunction: completeName("CapacityQuota"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return e.print(command, func(ctx context.Context, out io.Writer) error {
-				w, err := e.readFrom(ctx)
+				w, err := e.read(ctx, time.Now())
 				if err != nil {
 					return err
 				}
@@ -38,8 +39,6 @@ NodePool. With --from, a capture or manifests are read instead of the cluster. N
 			})
 		},
 	}
-	command.Flags().StringArrayVar(&e.from, "from", nil,
-		"capture, or file or folder of manifests, to read instead of the cluster; may be repeated")
 	addNamespaceFlag(command.Flags(), &offline.Connection{}, "ignored, as by kubectl: CapacityQuotas have no namespace")
 	e.addFlags(command.Flags())
 	e.watch.addFlags(command.Flags())

@@ -164,6 +164,29 @@ func TestNow(t *testing.T) {
 	}
 }
 
+// TestAssumedTimeAndGates checks that an answer which depends on the time of day says that it has none, and that an unknown
+// feature gate is named.
+func TestAssumedTimeAndGates(t *testing.T) {
+	hours := poolYAML + "  disruption: {budgets: [{nodes: \"0\", schedule: \"0 9 * * 1-5\", duration: 8h}]}\n"
+	note, gate := "evaluated at 1970-01-01T00:00:00Z; --now sets another time", "feature gate Ways is not known"
+	for name, c := range map[string]struct {
+		pool      string
+		arguments []string
+		want, not string
+	}{
+		"schedule, no time": {hours, nil, note, gate},
+		"no schedule":       {poolYAML, nil, "", note},
+		"schedule and time": {hours, []string{"--now", "2024-01-01T00:00:00Z"}, "", note},
+		"unknown gate":      {poolYAML, []string{"--disrupt", "--feature-gates", "Ways=true"}, gate, note},
+	} {
+		folder := files(t, map[string]string{"pool.yaml": c.pool, "instance-types.json": typesJSON, "web.yaml": webYAML})
+		_, said, err := runBoth(t, "", append([]string{"simulate", "-f", folder}, c.arguments...)...)
+		if err != nil || !strings.Contains(said, c.want) || strings.Contains(said, c.not) {
+			t.Errorf("%s: %v, it said %q, want %q, not %q", name, err, said, c.want, c.not)
+		}
+	}
+}
+
 // TestRepeatKeepsNothing checks that the answer does not depend on the number of rounds.
 func TestRepeatKeepsNothing(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML})

@@ -2,13 +2,16 @@ package offline
 
 import (
 	"io"
+	"slices"
 	"time"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/gates"
 )
 
 // Answer is an answer of either kind.
@@ -26,6 +29,9 @@ func newInputSet(o *Manifests, now time.Time, p Policy) (*InputSet, error) {
 	w := &InputSet{Manifests: o, now: o.newest}
 	if w.now.IsZero() {
 		w.now = time.Unix(0, 0)
+		if o.options == nil && now.IsZero() && slices.ContainsFunc(o.pools, hasSchedule) {
+			o.assume("no object has a time, so the schedules of budgets are evaluated at 1970-01-01T00:00:00Z; --now sets another time")
+		}
 	}
 	if o.options != nil {
 		w.now = o.options.Now
@@ -38,8 +44,18 @@ func newInputSet(o *Manifests, now time.Time, p Policy) (*InputSet, error) {
 	if w.defaultSpread, err = convert.ParseSchedulerConfig(p.SchedulerConfig); err != nil {
 		return nil, inputErrorf("--scheduler-config: %w", err)
 	}
+	_, notes, err := gates.Read(p.FeatureGates)
+	if err != nil {
+		return nil, inputErrorf("%w", err)
+	}
+	o.assumed = append(o.assumed, notes...)
 	w.prepare()
 	return w, nil
+}
+
+// hasSchedule reports whether the answer depends on the time of day.
+func hasSchedule(pool sourced[*karpv1.NodePool]) bool {
+	return slices.ContainsFunc(pool.object.Spec.Disruption.Budgets, func(b karpv1.Budget) bool { return b.Schedule != nil })
 }
 
 // Decision is a plan and its input.
