@@ -31,9 +31,10 @@ type Change struct {
 	Spot, Prices float64
 	// Zone is a zone without offerings and without its nodes; empty for none.
 	Zone string
-	// Pods is the number of pods to add, each with these requests as the API spells quantities; 0 for none.
-	Pods        int
-	CPU, Memory string
+	// Pods is the number of pods to add, 0 for none: each with these requests as the API spells quantities, or like those of
+	// a workload, NAMESPACE/KIND/NAME as Workloads returns it.
+	Pods              int
+	CPU, Memory, Like string
 	// SpotToSpot allows replacing spot nodes by spot nodes.
 	SpotToSpot bool
 
@@ -151,13 +152,33 @@ func (w *InputSet) unprotect(names map[string]bool) {
 	}
 }
 
-// addPods adds the pods of the change: plain ones, unschedulable so far.
+// addPods adds the pods of the change, unschedulable so far.
 func (o *Manifests) addPods(c *Change) error {
 	if c.Pods == 0 {
 		return nil
 	}
 	if c.Pods < 0 || c.Pods > mostAdded {
 		return inputErrorf("pods to add: %d, want 1 to %d", c.Pods, mostAdded)
+	}
+	of, err := o.patternOf(c)
+	if err != nil {
+		return err
+	}
+	o.pods = slices.Clone(o.pods)
+	for i := range c.Pods {
+		pod := *of
+		pod.Name = "what-if-" + strconv.Itoa(i)
+		pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(o.newest)
+		assumeUnschedulable(&pod)
+		o.pods = append(o.pods, sourced[*corev1.Pod]{&pod, "the change", false})
+	}
+	return nil
+}
+
+// patternOf returns the pod that is added, without a name: a pod of the workload that it shall be like, or a plain one.
+func (o *Manifests) patternOf(c *Change) (*corev1.Pod, error) {
+	if c.Like != "" {
+		return o.podLike(c)
 	}
 	requests := corev1.ResourceList{}
 	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: c.CPU, corev1.ResourceMemory: c.Memory} {
@@ -166,26 +187,64 @@ func (o *Manifests) addPods(c *Change) error {
 		}
 		q, err := resource.ParseQuantity(text)
 		if err != nil || q.Sign() < 0 {
-			return inputErrorf("the request of %s is %q, want a quantity such as 500m or 1Gi", name, text)
+			return nil, inputErrorf("the request of %s is %q, want a quantity such as 500m or 1Gi", name, text)
 		}
 		requests[name] = q
 	}
 	controller := true
-	o.pods = slices.Clone(o.pods)
-	for i := range c.Pods {
-		name := "what-if-" + strconv.Itoa(i)
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name,
-			UID: types.UID(name), Labels: map[string]string{"app": "what-if"},
-			CreationTimestamp: metav1.NewTime(o.newest),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: appsVersion, Kind: "ReplicaSet", Name: "what-if",
-				UID: "what-if", Controller: &controller}}},
-			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none",
-				Resources: corev1.ResourceRequirements{Requests: requests}}}},
-			Status: corev1.PodStatus{Phase: corev1.PodPending}}
-		assumeUnschedulable(pod)
-		o.pods = append(o.pods, sourced[*corev1.Pod]{pod, "the change", false})
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Labels: map[string]string{"app": "what-if"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: appsVersion, Kind: "ReplicaSet", Name: "what-if",
+			UID: "what-if", Controller: &controller}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none",
+			Resources: corev1.ResourceRequirements{Requests: requests}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending}}, nil
+}
+
+// podLike returns a further replica of a workload: what its pods say, without a node and without the claims of volumes,
+// which belong to one pod.
+func (o *Manifests) podLike(c *Change) (*corev1.Pod, error) {
+	if c.CPU != "" || c.Memory != "" {
+		return nil, inputErrorf("pods like %s, and requests of cpu or memory: give one of them", c.Like)
 	}
-	return nil
+	at := slices.IndexFunc(o.pods, func(p sourced[*corev1.Pod]) bool {
+		return !karpv1.EndedPod(p.object) && workloadNameOf(p.object) == c.Like
+	})
+	if at < 0 {
+		return nil, inputErrorf("there is no pod of %s, want NAMESPACE/KIND/NAME of a workload with pods, such as shop/Deployment/web", c.Like)
+	}
+	like := o.pods[at].object
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Labels: like.Labels, Annotations: like.Annotations,
+		OwnerReferences: like.OwnerReferences}, Spec: *like.Spec.DeepCopy(), Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	pod.Spec.NodeName = ""
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	})
+	return pod, nil
+}
+
+// workloadNameOf returns the workload of a pod as NAMESPACE/KIND/NAME, "" for a pod without one.
+func workloadNameOf(pod *corev1.Pod) string {
+	of, owned := ownerOf(pod)
+	if !owned {
+		return ""
+	}
+	top := topOwner(model.Owner{Kind: of.kind, Name: of.name}, pod.Labels["pod-template-hash"])
+	return of.namespace + "/" + top.Kind + "/" + top.Name
+}
+
+// mostWorkloads is the maximum number of workloads that Workloads returns.
+const mostWorkloads = 1000
+
+// Workloads returns the first workloads with pods, as NAMESPACE/KIND/NAME.
+func (o *Overview) Workloads() []string {
+	seen := map[string]bool{}
+	for _, p := range o.w.pods {
+		if name := workloadNameOf(p.object); name != "" && !karpv1.EndedPod(p.object) {
+			seen[name] = true
+		}
+	}
+	list := slices.Sorted(maps.Keys(seen))
+	return list[:min(len(list), mostWorkloads)]
 }
 
 // changed returns the offerings with the prices of the change, and without those of its zone.

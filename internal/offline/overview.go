@@ -110,12 +110,17 @@ func (o *Overview) nodeOf(snap *model.Snapshot, n *model.Node, f *view.Fleet, at
 // workloadOwner returns the controller of a pod, a Deployment in place of its ReplicaSet. The UID holds the namespace, so
 // that owners of the same name in two namespaces differ.
 func workloadOwner(p *model.Pod) model.Owner {
-	o := model.Owner{Kind: p.Controller.Kind, Name: p.Controller.Name, UID: p.Namespace}
-	switch hash := p.Labels["pod-template-hash"]; {
-	case o.Kind == "":
+	o := topOwner(model.Owner{Kind: p.Controller.Kind, Name: p.Controller.Name}, p.Labels["pod-template-hash"])
+	if o.UID = p.Namespace; o.Kind == "" {
 		o.Name = p.Name
-	case o.Kind == "ReplicaSet" && hash != "" && strings.HasSuffix(o.Name, "-"+hash):
-		o.Kind, o.Name = "Deployment", strings.TrimSuffix(o.Name, "-"+hash)
+	}
+	return o
+}
+
+// topOwner returns the Deployment in place of its ReplicaSet, whose name ends in the hash of the pods' template.
+func topOwner(o model.Owner, hash string) model.Owner {
+	if name, of := strings.CutSuffix(o.Name, "-"+hash); of && hash != "" && o.Kind == "ReplicaSet" {
+		o.Kind, o.Name = "Deployment", name
 	}
 	return o
 }

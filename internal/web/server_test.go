@@ -336,6 +336,12 @@ func TestWhatIf(t *testing.T) {
 	if more <= base {
 		t.Errorf("with more pods the fleet costs %v, %v before", more, base)
 	}
+	if like := price("pods=4&like=shop/StatefulSet/web"); like <= base {
+		t.Errorf("with more pods of 6 CPU the fleet costs %v, %v before", like, base)
+	}
+	if page, _ := c.get("/what-if"); !strings.Contains(page, `<option value="shop/StatefulSet/web">`) {
+		t.Error("the form does not offer the workload")
+	}
 	pool := overview(t, cluster()).Pools()["general"]
 	spot := strings.Replace(pool, "- on-demand", "- spot", 1)
 	if pool == spot {
@@ -349,7 +355,8 @@ func TestWhatIf(t *testing.T) {
 		t.Errorf("the form leads to %s", to)
 	}
 	for query, want := range map[string]string{"spot=x": "the factor of spot", "pods=-1": "number of pods",
-		"pods=5&cpu=lots": "request of cpu",
+		"pods=5&cpu=lots": "request of cpu", "like=shop/StatefulSet/web": "give their number",
+		"pods=5&like=web": "no pod of web", "pods=5&cpu=1&like=shop/StatefulSet/web": "give one of them",
 		"yaml=kind:+Pod":  "want a NodePool", "yaml=" + url.QueryEscape(strings.Replace(pool, "name: general",
 			"name: other", 1)): "no NodePool other"} {
 		if page, _ := c.get("/what-if?run=1&" + query); !strings.Contains(page, want) || !strings.Contains(page, `role="alert"`) {

@@ -220,7 +220,7 @@ func showMap(r *request) (*shown, error) {
 }
 
 // whatIfFields are the fields of a change, which are its address too.
-var whatIfFields = []string{"pool", "yaml", "spot", "prices", "zone", "pods", "cpu", "memory"}
+var whatIfFields = []string{"pool", "yaml", "spot", "prices", "zone", "pods", "like", "cpu", "memory"}
 
 // whatIfForm is the form of a change with its values.
 type whatIfForm struct {
@@ -229,7 +229,10 @@ type whatIfForm struct {
 	Manifests                map[string]string
 	Spot, Prices, Zone       string
 	Pods, CPU, Memory, Query string
-	Running                  bool
+	// Like is the workload of which more pods are added, one of Workloads.
+	Like      string
+	Workloads []string
+	Running   bool
 }
 
 // changeKey returns the part of a query that is the change.
@@ -248,7 +251,8 @@ func showWhatIf(r *request) (*shown, error) {
 	manifests := r.reading.Pools()
 	f := &whatIfForm{Manifests: manifests, Zones: r.reading.Zones(), Pool: q.Get("pool"), Spot: q.Get("spot"),
 		Prices: q.Get("prices"), Zone: q.Get("zone"),
-		Pods: q.Get("pods"), CPU: q.Get("cpu"), Memory: q.Get("memory"), Query: q.Encode()}
+		Pods: q.Get("pods"), CPU: q.Get("cpu"), Memory: q.Get("memory"), Query: q.Encode(),
+		Like: q.Get("like"), Workloads: r.reading.Workloads()}
 	for name := range manifests {
 		f.Pools = append(f.Pools, name)
 	}
@@ -310,7 +314,7 @@ func compared(w *offline.WhatIf) []fact {
 
 // changeOf reads a change from a query.
 func changeOf(q url.Values) (*offline.Change, error) {
-	c := &offline.Change{Pool: q.Get("yaml"), Zone: q.Get("zone"), CPU: q.Get("cpu"), Memory: q.Get("memory")}
+	c := &offline.Change{Pool: q.Get("yaml"), Zone: q.Get("zone"), CPU: q.Get("cpu"), Memory: q.Get("memory"), Like: q.Get("like")}
 	for name, to := range map[string]*float64{"spot": &c.Spot, "prices": &c.Prices} {
 		if text := q.Get(name); text != "" {
 			v, err := strconv.ParseFloat(text, 64)
@@ -326,6 +330,9 @@ func changeOf(q url.Values) (*offline.Change, error) {
 			return nil, fmt.Errorf("the number of pods is %q, want a whole number", text)
 		}
 		c.Pods = n
+	}
+	if c.Pods == 0 && c.Like != "" {
+		return nil, fmt.Errorf("more pods like %s: give their number", c.Like)
 	}
 	return c, nil
 }
