@@ -210,7 +210,8 @@ func (o *Manifests) podLike(c *Change) (*corev1.Pod, error) {
 		return !karpv1.EndedPod(p.object) && workloadNameOf(p.object) == c.Like
 	})
 	if at < 0 {
-		return nil, inputErrorf("there is no pod of %s, want NAMESPACE/KIND/NAME of a workload with pods, such as shop/Deployment/web", c.Like)
+		return nil, inputErrorf("there is no pod of %s, want NAMESPACE/KIND/NAME of a workload that has pods, such as shop/Deployment/web",
+			c.Like)
 	}
 	like := o.pods[at].object
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Labels: like.Labels, Annotations: like.Annotations,

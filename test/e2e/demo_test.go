@@ -39,7 +39,8 @@ func (d *runningDemo) showsPage(t *testing.T) {
 		t.Fatalf("the demo printed no command for the page:\n%s", d.out.String())
 	}
 	tool := strings.TrimSpace(at[strings.LastIndex(at, "\n")+1:])
-	report, err := exec.CommandContext(t.Context(), tool, "report", "--from", filepath.Join(d.directory, "fleet.json"), "-o", "json").Output()
+	file := filepath.Join(d.directory, "fleet.json")
+	report, err := exec.CommandContext(t.Context(), tool, "report", "--from", file, "-o", "json").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@ package page
 
 import (
 	"context"
-	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,7 +65,7 @@ type session struct {
 // open starts the server and the browser, and opens the page by its address with the token.
 func open(t *testing.T, o *offline.Overview, width, height int64) *session {
 	t.Helper()
-	path := browser(t)
+	browser(t)
 	server := web.New(web.Options{Source: "example", Command: "-f fleet.json",
 		Read: func(context.Context) (*offline.Overview, error) { return o, nil }})
 	listener, address, err := server.Listen(0)
@@ -75,22 +75,34 @@ func open(t *testing.T, o *offline.Overview, width, height int64) *session {
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(ctx, listener) }()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(2*time.Minute))
-	allocator, endBrowser := chromedp.NewExecAllocator(ctx, options...)
-	tab, endTab := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
-		endTab()
-		endBrowser()
 		stop()
 		if err := <-served; err != nil {
 			t.Errorf("serving: %v", err)
 		}
 	})
-	s := &session{t: t, ctx: tab, address: "http://" + listener.Addr().(*net.TCPAddr).String()}
+	return openAt(t, address, width, height)
+}
+
+// openAt starts the browser, and opens the page by the address that was printed.
+func openAt(t *testing.T, address string, width, height int64) *session {
+	t.Helper()
+	printed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser(t)), chromedp.NoSandbox,
+		chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(2*time.Minute))
+	allocator, endBrowser := chromedp.NewExecAllocator(context.Background(), options...)
+	tab, endTab := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		endTab()
+		endBrowser()
+	})
+	s := &session{t: t, ctx: tab, address: "http://" + printed.Host}
 	messages := chromedp.Console(tab)
 	go func() {
 		for m, err := range messages {
