@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/gates"
 )
@@ -71,6 +72,9 @@ type controllerOptions struct {
 	workBudget          int
 	safeToEvict         bool
 	proactive           bool
+	pods                convert.PodRules
+	brakeText           string
+	brake               disruption.UnreadyBrake
 	// placement and defaultSpread are derived from the flags above.
 	placement     placement.Options
 	defaultSpread []corev1.TopologySpreadConstraint
@@ -149,6 +153,9 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false, "read a pod's "+karpv1.AnnotationSafeToEvict+": \"false\", which is the Cluster Autoscaler's, like "+karpv1.AnnotationDoNotDisrupt+": \"true\"")
 	f.BoolVar(&o.proactive, "proactive-scale-up", false,
 		"launch nodes for the pods that ReplicaSets, StatefulSets and Jobs ask for as soon as the first of them exists")
+	f.StringVar(&o.brakeText, "unready-brake", "off", "remove no node voluntarily while more than this share and this number of nodes are not ready, such as 45%,3; or off")
+	cli.PriorityCutoffFlag(f, &o.pods.PriorityCutoff)
+	f.DurationVar(&o.pods.Delay, "new-pod-delay", 0, "least age of a pod for which a node is launched; annotations of a pod increase it")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the available instance types (default: a built-in catalog)")
 	o.aws.addFlags(f)
 	o.addHiddenFlags(f)
@@ -194,6 +201,8 @@ func (o *controllerOptions) complete() error {
 		return cli.UsageErrorf("--batch-idle-duration and --batch-max-duration are %s and %s, want a positive time and one that is not shorter", o.batchIdle, o.batchMax)
 	case o.validation < 0 || o.validation > longestValidation:
 		return cli.UsageErrorf("--disruption-validation is %s, want zero to %s", o.validation, longestValidation)
+	case o.pods.Delay < 0:
+		return cli.UsageErrorf("--new-pod-delay is %s, want zero or more", o.pods.Delay)
 	case o.workBudget < 0:
 		return cli.UsageErrorf("--work-budget is %d, want zero or more", o.workBudget)
 	case o.electionLease < 2*time.Second:
@@ -239,6 +248,9 @@ func (o *controllerOptions) checkProvider() error {
 func (o *controllerOptions) readPlacement() error {
 	o.placement = placement.Options{IgnorePreferences: o.preferencePolicy == "Ignore", RelaxMinValues: o.minValuesPolicy == "BestEffort", WorkBudget: o.workBudget}
 	var err error
+	if o.brake, err = disruption.ParseUnreadyBrake(o.brakeText); err != nil {
+		return cli.UsageErrorf("--unready-brake: %w", err)
+	}
 	if o.placement.NodePrice, err = convert.NodePrice(o.nodePriceText); err != nil {
 		return cli.UsageErrorf("--node-overhead-price: %w", err)
 	}

@@ -260,7 +260,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
 		Departed:      w.departures.Add,
-		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Overlays: w.o.on["NodeOverlay"], Replicas: w.o.proactive,
+		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Pods: w.o.pods, Overlays: w.o.on["NodeOverlay"], Replicas: w.o.proactive,
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalog: w.o.timers.Catalog,
@@ -330,7 +330,7 @@ func (w *wiring) guard(snap *model.Snapshot) *guard.Guard {
 
 // disruption returns the options of disruption that the flags set.
 func (w *wiring) disruption() disruption.Options {
-	return disruption.Options{Placement: w.o.placement, WorkBudget: searchBudgets * w.o.workBudget,
+	return disruption.Options{Placement: w.o.placement, UnreadyBrake: w.o.brake, WorkBudget: searchBudgets * w.o.workBudget,
 		SpotToSpot: w.o.on["SpotToSpotConsolidation"], Static: w.o.on["StaticCapacity"]}
 }
 

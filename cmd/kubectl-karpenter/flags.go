@@ -89,6 +89,8 @@ func addPolicyFlags(flags *pflag.FlagSet, p *offline.Policy) {
 	flags.IntVar(&p.WorkBudget, "work-budget", p.WorkBudget,
 		"maximum number of checks whether pods fit a node or pool; the plan made by then is the answer (0: no limit)")
 	flags.StringVar(&p.SchedulerConfig, "scheduler-config", p.SchedulerConfig, "default topology spread, as text of YAML or JSON")
+	cli.PriorityCutoffFlag(flags, &p.PodRules.PriorityCutoff)
+	flags.DurationVar(&p.PodRules.Delay, "new-pod-delay", 0, "least age of a pod for which a node is launched, as for the controller")
 	cli.Hide(flags, "packing-effort", "work-budget")
 }
 

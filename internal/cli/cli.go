@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -185,3 +186,34 @@ func wantOf(flag *pflag.Flag) string {
 	}
 	return ""
 }
+
+// PriorityCutoffFlag adds the flag of the priority below which pods are expendable; without it, to remains nil.
+func PriorityCutoffFlag(flags *pflag.FlagSet, to **int32) {
+	flags.Var(optionalInt32{to}, "expendable-pods-priority-cutoff",
+		"pods with a lower priority are expendable: no node is launched or kept for them (default: none are; the Cluster Autoscaler's is -10)")
+}
+
+// optionalInt32 is the value of a flag that need not have one.
+type optionalInt32 struct{ to **int32 }
+
+// Set implements pflag.Value.
+func (o optionalInt32) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		return fmt.Errorf("want an integer: %w", err)
+	}
+	value := int32(n)
+	*o.to = &value
+	return nil
+}
+
+// String implements pflag.Value.
+func (o optionalInt32) String() string {
+	if o.to == nil || *o.to == nil {
+		return ""
+	}
+	return strconv.Itoa(int(**o.to))
+}
+
+// Type implements pflag.Value.
+func (o optionalInt32) Type() string { return "int32" }

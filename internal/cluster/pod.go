@@ -50,6 +50,9 @@ func (s *Store) syncPod(key types.NamespacedName, e *entry, again bool) []ref {
 	var depends []ref
 	if pod, _ := e.now().(*corev1.Pod); pod != nil {
 		spec, e.converted.disposition, depends = s.convertPod(pod)
+		if e.converted.disposition == convert.Pending && s.waits(key, pod) {
+			e.converted.disposition = convert.Ignore
+		}
 		e.converted.uid, e.converted.version = string(pod.UID), pod.ResourceVersion
 		e.converted.nominated, e.converted.leaving = spec.Nominated != "", pod.DeletionTimestamp != nil
 	}
@@ -102,4 +105,20 @@ func podChange(before, after converted) Change {
 		change |= PodsMoved
 	}
 	return change
+}
+
+// waits reports whether it is too early to launch a node for the pod. The pod is converted again when it no longer is.
+func (s *Store) waits(key types.NamespacedName, pod *corev1.Pod) bool {
+	wait := time.Until(s.vocabulary.Pods.PlannedFrom(pod))
+	if wait <= 0 {
+		return false
+	}
+	time.AfterFunc(wait, func() {
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		if now, _ := s.now(ref{pods, key}).(*corev1.Pod); now != nil && now.UID == pod.UID {
+			s.syncPod(key, s.entry(ref{pods, key}), false)
+		}
+	})
+	return true
 }

@@ -78,8 +78,10 @@ type Config struct {
 	Replicas bool
 	// Protection defines which annotations protect pods.
 	Protection karpv1.ProtectionRules
-	Log        logr.Logger
-	Options    Options
+	// Pods says for which pods no node is launched.
+	Pods    convert.PodRules
+	Log     logr.Logger
+	Options Options
 }
 
 // Store mirrors the API. Its methods are safe for concurrent use.
@@ -141,6 +143,7 @@ func NewStore(config Config) (*Store, error) {
 		pools: map[string]*pool{}, quotas: map[string]model.QuotaSpec{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
 		pdbs: map[types.NamespacedName]model.PDBSpec{}, rejected: newRejected(config.SetAside), virtual: map[string]*virtual{},
 	}
+	s.vocabulary.Pods = config.Pods
 	s.vocabulary.Protection, s.departed = config.Protection, config.Departed
 	for k := range s.objects {
 		s.objects[k] = map[types.NamespacedName]*entry{}

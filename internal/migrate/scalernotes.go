@@ -65,9 +65,9 @@ var flagNotes = map[string]string{
 	"max-pod-eviction-time":                  "an eviction is retried without a time limit; " + wholeDrain,
 	"max-drain-parallelism":                  "spec.disruption.budgets limits how many nodes of a NodePool are removed at a time",
 	"max-node-provision-time":                "a node that does not register within 15 minutes is deleted",
-	"new-pod-scale-up-delay": "the values settings.batchIdleDuration and settings.batchMaxDuration of the chart define " +
+	"new-pod-scale-up-delay": "settings.newPodDelay of the chart is the same for each pod; the values settings.batchIdleDuration and settings.batchMaxDuration of the chart define " +
 		"how long the controller waits for more pods",
-	"expendable-pods-priority-cutoff":       "every pod that cannot be scheduled counts, whatever its priority",
+	"expendable-pods-priority-cutoff":       "settings.expendablePodsPriorityCutoff of the chart is the same; without it every pod that cannot be scheduled counts",
 	"scale-down-utilization-threshold":      threshold,
 	"scale-down-gpu-utilization-threshold":  threshold,
 	"ignore-daemonsets-utilization":         "pods of DaemonSets never prevent the removal of a node",
@@ -89,7 +89,7 @@ const (
 	similar  = "a NodePool launches nodes in all its zones; topologySpreadConstraints of the pods define how the pods are spread"
 	annotate = "to prevent that, annotate the pods with karpenter.sh/do-not-disrupt: \"true\""
 	noDelay  = "there is no delay after a launch or a removal; spec.disruption.consolidateAfter counts from the last time a pod was bound or removed"
-	unready  = "nodes that are not ready do not stop the controller; " +
+	unready  = "settings.unreadyBrake of the chart (\"45%,3\") stops voluntary removals meanwhile; " +
 		"the feature gate NodeRepair replaces no node while more than a fifth of the nodes of a NodePool are unhealthy"
 	wholeDrain = "spec.template.spec.terminationGracePeriod limits the whole drain"
 	threshold  = "nodes are removed if their pods fit elsewhere at a lower cost, not below a utilization threshold; " +

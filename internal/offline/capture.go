@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
 // A capture is one decision with all its inputs, so that it can be reproduced elsewhere.
@@ -47,7 +48,10 @@ type captureOptions struct {
 	PackingEffort     int       `json:"packingEffort"`
 	WorkBudget        int       `json:"workBudget,omitempty"`
 	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
-	MaxPods           int       `json:"maxPods,omitempty"`
+	// PriorityCutoff and NewPodDelay are the rules about pods for which no node is launched.
+	PriorityCutoff *int32          `json:"priorityCutoff,omitempty"`
+	NewPodDelay    metav1.Duration `json:"newPodDelay,omitzero"`
+	MaxPods        int             `json:"maxPods,omitempty"`
 	// Namespace is that of objects without one; empty means default.
 	Namespace string `json:"namespace,omitempty"`
 	// Disrupt is set if the decision was about disruption.
@@ -69,7 +73,7 @@ type captureDisrupt struct {
 func (o *captureOptions) policy() Policy {
 	p := Policy{Preferences: o.PreferencePolicy, MinValues: o.MinValuesPolicy, NodePrice: o.NodeOverheadPrice,
 		PackingEffort: o.PackingEffort, WorkBudget: o.WorkBudget,
-		SchedulerConfig: o.SchedulerConfig}
+		SchedulerConfig: o.SchedulerConfig, PodRules: convert.PodRules{PriorityCutoff: o.PriorityCutoff, Delay: o.NewPodDelay.Duration}}
 	if d := o.Disrupt; d != nil {
 		p.FeatureGates = d.FeatureGates
 		p.UntilStable, p.Economics = d.UntilStable,
@@ -88,7 +92,8 @@ func WriteCapture(path string, w *InputSet, p Policy, a Answer) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
 		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale, Buffers: w.buffers.captured(), Denied: w.denied},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.Preferences, MinValuesPolicy: p.MinValues, NodeOverheadPrice: p.NodePrice,
-			PackingEffort: p.PackingEffort, WorkBudget: p.WorkBudget, SchedulerConfig: p.SchedulerConfig, MaxPods: w.mostPods, Namespace: w.home},
+			PackingEffort: p.PackingEffort, WorkBudget: p.WorkBudget, SchedulerConfig: p.SchedulerConfig,
+			PriorityCutoff: p.PodRules.PriorityCutoff, NewPodDelay: metav1.Duration{Duration: p.PodRules.Delay}, MaxPods: w.mostPods, Namespace: w.home},
 		Answer: text,
 	}
 	if _, disrupt := a.(*DisruptAnswer); disrupt {

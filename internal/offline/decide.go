@@ -49,6 +49,7 @@ func newInputSet(o *Manifests, now time.Time, p Policy) (*InputSet, error) {
 		return nil, inputErrorf("%w", err)
 	}
 	o.assumed = append(o.assumed, notes...)
+	w.podRules = p.PodRules
 	w.prepare()
 	return w, nil
 }

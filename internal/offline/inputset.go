@@ -29,6 +29,7 @@ type InputSet struct {
 	classes []schema.GroupKind
 	// defaultSpread is that of the scheduler configuration.
 	defaultSpread []corev1.TopologySpreadConstraint
+	podRules      convert.PodRules
 	now           time.Time
 	// nodeOf is the node of a claim, by provider ID.
 	nodeOf map[string]*corev1.Node
@@ -141,6 +142,7 @@ func (w *InputSet) convert() *converted {
 	t := &converted{builder: model.NewBuilder()}
 	t.builder.Expect(len(w.pods))
 	v := convert.NewVocabulary(w.sale.Declared, w.classes...)
+	v.Pods = w.podRules
 	around := w.around.around(w.defaultSpread)
 	w.addPools(t, v)
 	w.addQuotas(t, v)
@@ -157,7 +159,10 @@ func (w *InputSet) convert() *converted {
 	w.addNodes(t, v)
 	for _, p := range w.pods {
 		spec, disposition := convert.Pod(p.object, v, around)
-		if disposition != convert.Ignore {
+		if why := w.excluded(p.object, disposition); why != "" {
+			verdict := plan.Verdict{Code: plan.PodWaiting, Rejection: &model.Rejection{Reason: why}}
+			t.idle = append(t.idle, idlePod{key(p.object), verdict})
+		} else if disposition != convert.Ignore {
 			t.builder.UpsertPod(spec)
 		} else if why, idle := w.around.idleness(p.object); idle {
 			t.idle = append(t.idle, idlePod{key(p.object), why})
@@ -265,6 +270,18 @@ func (w *InputSet) addNodes(t *converted, v *convert.Vocabulary) {
 			t.builder.UpsertNode(spec)
 		}
 	}
+}
+
+// excluded returns why the rules about pods exclude a pending pod, "" if they do not.
+func (w *InputSet) excluded(pod *corev1.Pod, disposition convert.Disposition) string {
+	from := w.podRules.PlannedFrom(pod)
+	switch {
+	case waiting(pod) && pod.DeletionTimestamp == nil && !ownedByNode(pod) && w.podRules.Expendable(pod):
+		return fmt.Sprintf("its priority is below %d (--expendable-pods-priority-cutoff): no node is launched for it", *w.podRules.PriorityCutoff)
+	case disposition == convert.Pending && from.After(w.now):
+		return "no node is launched for it before " + from.UTC().Format(time.RFC3339)
+	}
+	return ""
 }
 
 // idleness returns what a pod waits for that is neither on a node nor finished, and that needs no node from

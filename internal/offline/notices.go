@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
 // notices describe annotations that may be misunderstood. Objects with the same annotation share a line that names
@@ -93,6 +94,9 @@ func (n *notices) pod(pod *corev1.Pod) {
 		}
 		n.add("pod", key(pod), fmt.Sprintf("annotation %s is %q, want true or a duration such as 30m; %s",
 			karpv1.AnnotationDoNotDisrupt, text, is))
+	}
+	for _, problem := range convert.DelayProblems(pod) {
+		n.add("pod", key(pod), problem.Error()+"; it is ignored")
 	}
 	if text, there := pod.Annotations[karpv1.AnnotationPodDeletionCost]; there {
 		if _, err := strconv.ParseInt(text, 10, 32); err != nil {

@@ -19,6 +19,8 @@ type Policy struct {
 	PackingEffort   int
 	WorkBudget      int
 	SchedulerConfig string
+	// PodRules are the controller's about pods for which no node is launched.
+	PodRules convert.PodRules
 	// Economics and untilStable apply only with --disrupt.
 	Economics   Economics
 	UntilStable bool
@@ -43,6 +45,8 @@ func (p *Policy) Check() error {
 		return inputErrorf("--node-overhead-price is %v, want USD per hour, zero or more", p.NodePrice)
 	case p.PackingEffort < 1 || p.PackingEffort > 1000:
 		return inputErrorf("--packing-effort is %d, want 1 to 1000", p.PackingEffort)
+	case p.PodRules.Delay < 0:
+		return inputErrorf("--new-pod-delay is %s, want zero or more", p.PodRules.Delay)
 	case p.WorkBudget < 0:
 		return inputErrorf("--work-budget is %d, want zero or more", p.WorkBudget)
 	}

@@ -45,20 +45,21 @@ const (
 	ReasonLaunched                   = "Launched"
 	ReasonRegistered                 = "Registered"
 	ReasonInitialized                = "Initialized"
-	ReasonDisrupting                 = "Disrupting"         // not upstream
-	ReasonTerminated                 = "Terminated"         // not upstream
-	ReasonNotApplied                 = "NotApplied"         // not upstream
-	ReasonPartsLost                  = "PartsLost"          // not upstream
-	ReasonOldName                    = "OldName"            // not upstream
-	ReasonRemovalsPaused             = "RemovalsPaused"     // not upstream
-	ReasonRemovalsResumed            = "RemovalsResumed"    // not upstream
-	ReasonPaused                     = "Paused"             // not upstream
-	ReasonMachineDisputed            = "MachineDisputed"    // not upstream
-	ReasonAnnotationsIgnored         = "AnnotationsIgnored" // not upstream
-	ReasonTerminationFailed          = "TerminationFailed"  // not upstream
-	ReasonStatusNotWritten           = "StatusNotWritten"   // not upstream
-	ReasonNotTriggerScaleUp          = "NotTriggerScaleUp"  // not upstream
-	ReasonQuotaReached               = "QuotaReached"       // not upstream
+	ReasonDisrupting                 = "Disrupting"                // not upstream
+	ReasonTerminated                 = "Terminated"                // not upstream
+	ReasonNotApplied                 = "NotApplied"                // not upstream
+	ReasonPartsLost                  = "PartsLost"                 // not upstream
+	ReasonOldName                    = "OldName"                   // not upstream
+	ReasonRemovalsPaused             = "RemovalsPaused"            // not upstream
+	ReasonRemovalsResumed            = "RemovalsResumed"           // not upstream
+	ReasonPaused                     = "Paused"                    // not upstream
+	ReasonMachineDisputed            = "MachineDisputed"           // not upstream
+	ReasonVoluntaryDisruptionPaused  = "VoluntaryDisruptionPaused" // not upstream
+	ReasonAnnotationsIgnored         = "AnnotationsIgnored"        // not upstream
+	ReasonTerminationFailed          = "TerminationFailed"         // not upstream
+	ReasonStatusNotWritten           = "StatusNotWritten"          // not upstream
+	ReasonNotTriggerScaleUp          = "NotTriggerScaleUp"         // not upstream
+	ReasonQuotaReached               = "QuotaReached"              // not upstream
 )
 
 // longestError is the length, in bytes, to which a provider's message is truncated in events and conditions.
@@ -118,6 +119,13 @@ func PoolDisruptionBlocked(pool *karpv1.NodePool, reason karpv1.DisruptionReason
 	e := event(pool, normal, ReasonDisruptionBlocked,
 		fmt.Sprintf("No allowed disruptions for disruption reason %s due to blocking budget", reason), uid(pool), string(reason))
 	e.Window = time.Minute
+	return e
+}
+
+// VoluntaryDisruptionPaused reports that no node of the pool is removed voluntarily, because too many nodes are not ready.
+func VoluntaryDisruptionPaused(pool *karpv1.NodePool, why string) Event {
+	e := event(pool, warning, ReasonVoluntaryDisruptionPaused, why, uid(pool))
+	e.Window = 10 * time.Minute
 	return e
 }
 

@@ -148,6 +148,8 @@ type Metrics struct {
 	// DisruptionKeptNodes is the number of nodes that are kept, and why. Labels: nodepool, reason (for which they
 	// could be removed), code (docs/simulate.md). Not upstream.
 	DisruptionKeptNodes *prometheus.GaugeVec
+	// VoluntaryDisruptionPaused is 1 while the controller begins no voluntary disruption. Label: reason. Not upstream.
+	VoluntaryDisruptionPaused *prometheus.GaugeVec
 	// ConsolidationScore is the ratio of the share of a pool's cost that a consolidation saves to the share of its
 	// eviction cost that it causes. Labels: decision (approved, rejected), nodepool, policy (snake case).
 	ConsolidationScore *prometheus.HistogramVec
@@ -306,6 +308,7 @@ func (f factory) disruption(m *Metrics) {
 		m.ConsolidationTimeouts.WithLabelValues(method)
 	}
 	m.DisruptionKeptNodes = f.gauge(s, "kept_nodes", "Nodes that are not disrupted, by reason.", "nodepool", "reason", "code")
+	m.VoluntaryDisruptionPaused = f.gauge(s, "paused", "1 while no voluntary disruption begins, by reason.", "reason")
 	m.ConsolidationScore = f.histogram("consolidation", "score", "Part of a pool's cost saved, by part of its eviction cost taken.",
 		[]float64{0.1, 0.25, 0.33, 0.5, 1, 2, 5, 10}, "decision", "nodepool", "policy")
 	m.ConsolidationMoves = f.counter("consolidation", "moves_total", "Consolidations decided about.", "decision", "nodepool", "policy")

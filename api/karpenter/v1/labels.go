@@ -68,6 +68,10 @@ const (
 	// AnnotationSafeToEvict is an annotation of the Cluster Autoscaler: "false" on a pod protects its node from
 	// removal.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	// AnnotationPodScaleUpDelay is an annotation of the Cluster Autoscaler: for how long after the creation of a pod no node
+	// is launched for it, a duration. AnnotationProvisionAfter is the same by a name of its own.
+	AnnotationPodScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"
+	AnnotationProvisionAfter  = OwnAnnotationPrefix + "provision-after"
 	// AnnotationKubelet, on a pool or claim, holds kubelet settings (JSON) that replace those of the node
 	// class. Conversion from v1beta1 writes it from spec.template.spec.kubelet of a pool or spec.kubelet of a
 	// claim.

@@ -60,6 +60,9 @@
   (list "POD_PLACEMENT" $s.podPlacement)
   (list "HONOR_SAFE_TO_EVICT" $s.honorSafeToEvict)
   (list "PROACTIVE_SCALE_UP" $s.proactiveScaleUp)
+  (list "EXPENDABLE_PODS_PRIORITY_CUTOFF" $s.expendablePodsPriorityCutoff)
+  (list "NEW_POD_DELAY" $s.newPodDelay)
+  (list "UNREADY_BRAKE" $s.unreadyBrake)
   (list "SCHEDULER_CONFIG" $s.schedulerConfig)
 }}
 {{- if eq (toString $s.cloudProvider) "aws" }}

@@ -89,7 +89,7 @@ controller.metrics: [port]
 controller.healthProbe: [port]
 settings: [cloudProvider, batchMaxDuration, batchIdleDuration, preferencePolicy, minValuesPolicy, ignoreDRARequests,
   disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, workBudget, podPlacement,
-  honorSafeToEvict, proactiveScaleUp, schedulerConfig, kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, disableControllerWarmup,
+  honorSafeToEvict, proactiveScaleUp, expendablePodsPriorityCutoff, newPodDelay, unreadyBrake, schedulerConfig, kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, disableControllerWarmup,
   disableLeaderElection, leaderElectionName, leaderElectionNamespace, clusterName, clusterEndpoint, clusterCABundle, isolatedVPC,
   eksControlPlane, vmMemoryOverheadPercent, interruptionQueue, interruptionQueueName, reservedENIs, defaultInstanceProfile,
   disableDryRun, enableZonalShift, amiRefreshInterval, subnetRefreshInterval, awsFeatureGates, instanceTypesFilePath, aws,

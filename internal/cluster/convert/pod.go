@@ -32,8 +32,8 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 	if around == nil {
 		around = &Around{}
 	}
-	disposition := dispositionOf(pod)
-	if disposition == Ignore {
+	disposition, expendable := dispositionOf(pod), v.Pods.Expendable(pod)
+	if disposition == Ignore || disposition == Pending && expendable {
 		return model.PodSpec{}, Ignore
 	}
 	daemon := isDaemon(pod)
@@ -47,7 +47,7 @@ func Pod(pod *corev1.Pod, v *Vocabulary, around *Around) (model.PodSpec, Disposi
 	if pod.Spec.Priority != nil {
 		spec.Priority = *pod.Spec.Priority
 	}
-	spec.Reschedulable = !daemon && (pod.DeletionTimestamp == nil || spec.Controller.Kind == "StatefulSet")
+	spec.Reschedulable = !daemon && !expendable && (pod.DeletionTimestamp == nil || spec.Controller.Kind == "StatefulSet")
 	if disposition == Bound {
 		spec.State = model.Bound
 	} else {

@@ -22,6 +22,8 @@ type Vocabulary struct {
 	Classes []schema.GroupKind
 	// Protection defines which annotations protect pods. It may be set before the vocabulary is used.
 	Protection karpv1.ProtectionRules
+	// Pods says for which pods no node is launched. It may be set likewise.
+	Pods PodRules
 
 	wellKnown map[string]bool
 	// reservation is the label for the ID of a capacity reservation, empty if the provider has none.

@@ -19,6 +19,7 @@ import (
 // node that could be removed.
 func (r *Reporter) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 	reported := map[string]bool{}
+	r.halted(snap)
 	for _, kept := range proposal.Kept {
 		switch kept.Verdict.Code {
 		case plan.NodeProtected, plan.PDBBlocks, plan.PDBsConflict:
@@ -30,6 +31,19 @@ func (r *Reporter) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 			}
 		}
 	}
+}
+
+// halted reports that too many nodes are not ready for voluntary disruption.
+func (r *Reporter) halted(snap *model.Snapshot) {
+	v := r.Options.UnreadyBrake.Verdict(snap)
+	paused := 0.0
+	if !v.OK() {
+		paused = 1
+		for _, pool := range snap.Pools {
+			r.Recorder.Emit(telemetry.VoluntaryDisruptionPaused(telemetry.PoolObject(pool.Name, pool.UID), explain.Verdict(nil, v)))
+		}
+	}
+	r.Metrics.VoluntaryDisruptionPaused.WithLabelValues("nodes_unready").Set(paused)
 }
 
 func (r *Reporter) protected(snap *model.Snapshot, kept disruption.Kept) {
@@ -47,7 +61,7 @@ func (r *Reporter) protected(snap *model.Snapshot, kept disruption.Kept) {
 func passing(code plan.Code) bool {
 	switch code {
 	case plan.NodeTaken, plan.NodeLeaving, plan.NodeNotReady, plan.NodeNominated, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.NodeHoldsRoom, plan.BudgetExhausted,
-		plan.BudgetUnreadable, plan.Paused:
+		plan.BudgetUnreadable, plan.Paused, plan.NodesUnready:
 		return true
 	}
 	return false

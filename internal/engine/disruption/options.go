@@ -1,11 +1,15 @@
 package disruption
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // Options configures a run. The zero value is the production default.
@@ -21,6 +25,49 @@ type Options struct {
 	WorkBudget int
 	// Static reports whether static pools are in use (feature gate StaticCapacity).
 	Static bool
+	// UnreadyBrake stops new commands while too many nodes are not ready.
+	UnreadyBrake UnreadyBrake
+}
+
+// UnreadyBrake stops voluntary disruption while more than Percent of the initialized nodes and more than Nodes of them are
+// not ready: then the network or the control plane is at fault rather than the nodes. The zero value never does.
+type UnreadyBrake struct {
+	On             bool
+	Percent, Nodes int
+}
+
+// ParseUnreadyBrake reads "off", or a share and a number of nodes such as "45%,3".
+func ParseUnreadyBrake(text string) (UnreadyBrake, error) {
+	if text == "off" || text == "" {
+		return UnreadyBrake{}, nil
+	}
+	share, nodes, both := strings.Cut(text, ",")
+	share, percent := strings.CutSuffix(share, "%")
+	of, err := strconv.Atoi(share)
+	most, wrong := strconv.Atoi(nodes)
+	if !both || !percent || err != nil || wrong != nil || of < 0 || of > 100 || most < 0 {
+		return UnreadyBrake{}, fmt.Errorf("%q is neither off nor a share and a number of nodes such as 45%%,3", text)
+	}
+	return UnreadyBrake{On: true, Percent: of, Nodes: most}, nil
+}
+
+// Verdict returns why no command may begin; OK if the brake does not hold.
+func (b UnreadyBrake) Verdict(snap *model.Snapshot) plan.Verdict {
+	if !b.On {
+		return plan.Verdict{}
+	}
+	all, unready := 0, 0
+	for _, n := range snap.Nodes {
+		if n.Stage == model.Initialized && !n.Deleting {
+			if all++; !n.Ready {
+				unready++
+			}
+		}
+	}
+	if unready <= b.Nodes || 100*unready <= b.Percent*all {
+		return plan.Verdict{}
+	}
+	return plan.Verdict{Code: plan.NodesUnready, Have: int64(unready), Need: int64(all)}
 }
 
 // Economics holds what a consolidation must save, where the pool does not set it.

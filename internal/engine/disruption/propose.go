@@ -66,6 +66,10 @@ func Propose(snap *model.Snapshot, opts Options) Proposal {
 			p.keep(n, "", plan.Verdict{Code: plan.NodeTaken, Node: n.Name})
 		}
 	}
+	if v := opts.UnreadyBrake.Verdict(snap); !v.OK() {
+		p.halt(r, v)
+		return p
+	}
 	p.empty(r)
 	if opts.Static {
 		commands, kept := StaticDrift(snap, g)
@@ -80,10 +84,27 @@ func Propose(snap *model.Snapshot, opts Options) Proposal {
 		p.underutilized(r)
 	}
 	p.wakeForRoom(r)
+	p.sort()
+	return p
+}
+
+// halt keeps every node for the reason that applies to it.
+func (p *Proposal) halt(r *run, v plan.Verdict) {
+	for _, n := range r.candidates() {
+		reason := plan.Underutilized
+		if n.Reschedulable() == 0 {
+			reason = plan.Empty
+		}
+		v.Node = n.Name
+		p.keep(n, reason, v)
+	}
+	p.sort()
+}
+
+func (p *Proposal) sort() {
 	slices.SortFunc(p.Kept, func(a, b Kept) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(string(a.Reason), string(b.Reason)))
 	})
-	return p
 }
 
 // candidates returns the managed nodes that are in no command yet.

@@ -211,6 +211,9 @@ var sayings = [...]saying{
 	plan.SavingTooSmall: {"SavingTooSmall", savingTooSmall},
 	plan.LaunchedAgain:  {"LaunchedAgain", launchedAgain},
 	plan.PodsFollow:     {"PodsFollow", podsFollow},
+	plan.NodesUnready: {"NodesUnready", func(o operands) string {
+		return strconv.FormatInt(o.Have, 10) + " of " + count(int(o.Need), "node") + " are not ready: no node is removed voluntarily meanwhile"
+	}},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
 		return "the policy Balanced requires a score of " + thousandths(o.Need) + " or more, and removing " + o.nodes() + " scores " + thousandths(o.Have)
 	}},

@@ -150,7 +150,7 @@ type PodSpec struct {
 	// keep free; no API object exists for it. Controller is the object that asks for the room, and Nominated the node
 	// that the last plan has it on. See Snapshot.Virtual.
 	Virtual string `json:",omitempty"`
-	// Reschedulable is false for pods that will not be recreated elsewhere: daemons, mirror pods, and
+	// Reschedulable is false for pods that need no other place: expendable pods, daemons, mirror pods, and
 	// terminating pods except those of a StatefulSet.
 	Reschedulable bool
 	// Terminating: it has a deletion timestamp.

@@ -262,7 +262,7 @@ func (n *Node) Slack() Slack { return n.slack }
 // Reschedulable counts the node's pods that a controller would recreate if the node were removed. A node without such
 // pods is empty. Priority and deletion cost are ignored: a pod that is cheap to evict still needs a node. (Upstream
 // treats nodes with only very low priority pods as empty, and removes them without checking whether the pods fit
-// elsewhere.)
+// elsewhere; here a priority cutoff makes such pods expendable.)
 func (n *Node) Reschedulable() int {
 	count := 0
 	for _, p := range n.Pods {

@@ -175,6 +175,9 @@ const (
 	// LaunchedAgain: the removal of the node frees limits of its pool, and provisioning would use them to launch another
 	// node for its pods (Node; Pool: that of the launch; Holder: the first pod, Have: how many).
 	LaunchedAgain
+	// NodesUnready: so many nodes are not ready that no node is removed voluntarily (Have: nodes that are not ready, Need: all
+	// initialized nodes).
+	NodesUnready
 	// PodsFollow: pods of the node have required affinity to others that move with them, and the plan has all of them in
 	// another domain (Node; Name: the topology key; Holder: the first pod, Have: how many).
 	PodsFollow
@@ -213,7 +216,7 @@ func (c Code) Class() Class {
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NoNewNode, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
 		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, NodeHoldsRoom, Paused,
-		LaunchedAgain, PodsFollow:
+		LaunchedAgain, PodsFollow, NodesUnready:
 		return NotNow
 	case PodInvalid, PodContradiction, PoolContradiction, TaintNotTolerated, LabelUndefined, LabelExcluded,
 		TypesExcluded, ResourceTooLarge, CombinationTooLarge, MinValuesUnmet, TypesSpared, HostPortTaken, NodeGone,
