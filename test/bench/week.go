@@ -39,7 +39,8 @@ const (
 
 // week plays a week on a virtual clock.
 func (b *bench) week() error {
-	row := b.table(fmt.Sprintf("%d days on the virtual clock, seed %d (cost/fresh: over the time; moved: by consolidation, for each pod and day; bold: misses the aim)",
+	row := b.table(fmt.Sprintf("%d days on the virtual clock, seed %d (cost/fresh: over the time; moved: by consolidation, "+
+		"for each pod and day; bold: misses the aim)",
 		b.days, b.seed), "nodes", "nodes, mean", "pods, mean", "cost, USD", "fresh, USD", "cost/fresh", "moved", "interrupted nodes",
 		"pod-minutes pending", "minutes for each pod and day", "longest pending")
 	for _, size := range weeks {
@@ -295,10 +296,12 @@ func uidOf(name string) string { return "uid-" + name }
 
 func podOf(name, kind string, room workload.Room) model.PodSpec {
 	return model.PodSpec{
-		Namespace: "default", Labels: map[string]string{"app": name}, State: model.Pending, Reschedulable: true, Ready: true, EvictionCost: 1000,
+		Namespace: "default", Labels: map[string]string{"app": name}, State: model.Pending,
+		Reschedulable: true, Ready: true, EvictionCost: 1000,
 		Controller: model.Owner{Kind: kind, Name: name, UID: uidOf(name)},
 		Requests: slices.Clip([]quantity.Amount{
-			{Name: "cpu", Value: int64(room.CPU)}, {Name: "memory", Value: int64(room.Memory) << 20}, {Name: "pods", Value: int64(room.Pods)},
+			{Name: "cpu", Value: int64(room.CPU)}, {Name: "memory", Value: int64(room.Memory) << 20},
+			{Name: "pods", Value: int64(room.Pods)},
 		}),
 	}
 }

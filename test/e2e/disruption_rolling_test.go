@@ -63,17 +63,25 @@ func TestRollingUpdate(t *testing.T) {
 
 // price returns the price of the nodes of the case in USD per hour.
 func (s *stage) price() float64 {
-	type offering struct{ instanceType, zone, capacityType string }
-	prices := map[offering]float64{}
-	all, _ := kwok.EmbeddedTypes()
-	for i := range all {
-		for _, o := range all[i].Offerings {
-			prices[offering{all[i].Name, o.Zone, o.CapacityType}] = o.Price
-		}
-	}
 	sum := 0.0
 	for _, n := range s.ledger.nodesOf(s.name) {
-		sum += prices[offering{n.Labels[corev1.LabelInstanceTypeStable], n.Labels[corev1.LabelTopologyZone], n.Labels[karpv1.LabelCapacityType]}]
+		sum += s.priceOf(n)
 	}
 	return sum
+}
+
+// priceOf returns the price of a node of kwok's built-in types, USD per hour.
+func (s *stage) priceOf(n *corev1.Node) float64 {
+	all, _ := kwok.EmbeddedTypes()
+	for i := range all {
+		if all[i].Name != n.Labels[corev1.LabelInstanceTypeStable] {
+			continue
+		}
+		for _, o := range all[i].Offerings {
+			if o.Zone == n.Labels[corev1.LabelTopologyZone] && o.CapacityType == n.Labels[karpv1.LabelCapacityType] {
+				return o.Price
+			}
+		}
+	}
+	return 0
 }

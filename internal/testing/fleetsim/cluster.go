@@ -86,7 +86,8 @@ const promisedTime = 20 * time.Second
 // New returns a cluster at a time. The seed breaks the ties of kube-scheduler.
 func New(seed uint64, opts disruption.Options, now time.Time, f Fleet) *Cluster {
 	l := &Cluster{opts: opts, seed: seed, builder: model.NewBuilder(), Now: now, MachineTime: 30 * time.Second,
-		pools: map[string]*model.PoolSpec{}, hosts: map[string]*host{}, pods: map[string]*model.PodSpec{}, owned: map[string]map[string]*model.PodSpec{}, ready: map[string]time.Time{},
+		pools: map[string]*model.PoolSpec{}, hosts: map[string]*host{}, pods: map[string]*model.PodSpec{},
+		owned: map[string]map[string]*model.PodSpec{}, ready: map[string]time.Time{},
 		orders: map[string]string{}, cause: map[string]string{}, worth: map[string]*promise{}}
 	for i := range f.Pools {
 		l.pools[f.Pools[i].Name] = &f.Pools[i]
@@ -310,8 +311,8 @@ func (l *Cluster) nominate(uid, node string) {
 // launch creates a claim. It will be of the cheapest of its types.
 func (l *Cluster) launch(c *plan.NewClaim, reason string) {
 	pool := l.pools[c.Pool]
-	n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool, Created: l.Now, Labels: maps.Clone(c.Labels),
-		Taints: pool.Taints, Requests: c.Requests, Replacement: reason == "underutilized"}
+	n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool,
+		Created: l.Now, Labels: maps.Clone(c.Labels), Taints: pool.Taints, Requests: c.Requests, Replacement: reason == "underutilized"}
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}

@@ -23,7 +23,8 @@ func room(milli int64) []quantity.Amount {
 func pool() model.PoolSpec {
 	p := model.PoolSpec{Name: "pool", UID: "uid-pool", Policy: "WhenEmptyOrUnderutilized", Catalog: &model.Catalog{WellKnown: map[string]bool{
 		model.LabelZone: true, model.LabelCapacityType: true, model.LabelType: true, model.LabelPool: true}},
-		Budgets: []model.Budget{{IsPercent: true, Percent: 100}}, Requirements: []label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{"pool"}}}}
+		Budgets:      []model.Budget{{IsPercent: true, Percent: 100}},
+		Requirements: []label.Requirement{{Key: model.LabelPool, Operator: label.In, Values: []string{"pool"}}}}
 	for i, name := range []string{"small", "large"} {
 		cpus := int64(2 + 6*i)
 		amounts := []quantity.Amount{{Name: "cpu", Value: cpus * 1000}, {Name: "memory", Value: cpus << 30}, {Name: "pods", Value: 50}}
@@ -99,7 +100,8 @@ func TestCheck(t *testing.T) {
 	}{{1000, ""}, {1001, "node n is overfull: 1001 of 1000 cpu"}} {
 		pod.Requests = room(1000)
 		pod.Requests[0].Value = c.milli
-		err := fleetsim.New(1, disruption.Options{}, noon, fleetsim.Fleet{Pools: []model.PoolSpec{p}, Nodes: []model.NodeSpec{node}, Pods: []model.PodSpec{pod}}).Check()
+		f := fleetsim.Fleet{Pools: []model.PoolSpec{p}, Nodes: []model.NodeSpec{node}, Pods: []model.PodSpec{pod}}
+		err := fleetsim.New(1, disruption.Options{}, noon, f).Check()
 		if text := ""; err != nil {
 			text = err.Error()
 			if !strings.Contains(text, c.err) || c.err == "" {

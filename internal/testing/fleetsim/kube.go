@@ -250,7 +250,8 @@ func (h *host) score(p *model.PodSpec) float64 {
 // of the node's cpu and memory.
 func (h *host) inDrainOrder(seed uint64) []*model.PodSpec {
 	size := func(p *model.PodSpec) float64 {
-		return max(float64(amount(p.Requests, "cpu"))/float64(max(1, h.room["cpu"])), float64(amount(p.Requests, "memory"))/float64(max(1, h.room["memory"])))
+		part := func(name string) float64 { return float64(amount(p.Requests, name)) / float64(max(1, h.room[name])) }
+		return max(part("cpu"), part("memory"))
 	}
 	list := slices.Clone(h.pods)
 	slices.SortFunc(list, func(a, b *model.PodSpec) int {

@@ -68,7 +68,8 @@ func (l *Cluster) deletable(controller string) []*model.PodSpec {
 	}
 	bound := func(p *model.PodSpec) int { return min(1, len(p.Node)) }
 	slices.SortFunc(all, func(a, b *model.PodSpec) int {
-		return cmp.Or(cmp.Compare(bound(a), bound(b)), cmp.Compare(rank[b.Node], rank[a.Node]), b.Created.Compare(a.Created), cmp.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(bound(a), bound(b)), cmp.Compare(rank[b.Node], rank[a.Node]),
+			b.Created.Compare(a.Created), cmp.Compare(a.UID, b.UID))
 	})
 	return all
 }

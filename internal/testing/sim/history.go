@@ -114,6 +114,7 @@ func NewHistory(seed uint64) History {
 // disturb executes a disturbance.
 func (w *world) disturb(d Disturbance) {
 	w.say("-- %s %d %d", d.What, d.Which, d.Much)
+	w.disturbed = w.now
 	switch d.What {
 	case "scale":
 		w.scale(w.setting.apps[d.Which%len(w.setting.apps)], d.Much%16)
@@ -286,6 +287,7 @@ func Run(h History, opts Options) *Result {
 // settle ends all disturbances, waits until the world is at rest, and checks it.
 func (w *world) settle(until time.Time) {
 	w.say("-- calm")
+	w.disturbed = w.now
 	w.calm, w.crash, w.cloud.strange, w.ambush, w.starved, w.skew = true, 0, 0, nil, time.Time{}, 0
 	w.cloud.drought(0)
 	w.tellTruth()
@@ -312,6 +314,9 @@ func (w *world) settle(until time.Time) {
 	}
 	if w.failure == nil {
 		w.check.settled()
+	}
+	if w.failure == nil {
+		w.age(end)
 	}
 }
 

@@ -115,6 +115,24 @@ var plantedInDisruption = map[string]bug{
 		},
 		property: Expected, first: 20,
 	},
+	"nodes are emptied again and again": {
+		plant: func(o *Options) {
+			propose := o.Propose
+			o.Propose = func(s *model.Snapshot, opts disruption.Options) disruption.Proposal {
+				p := propose(s, opts)
+				for _, n := range s.Nodes {
+					if n.Stage == model.Initialized && n.Command == "" && !n.Deleting && len(p.Commands) == 0 && len(n.Pods) > 0 {
+						p.Commands = []plan.Command{plan.NewCommand(s.Now, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{plan.CandidateOf(n)})}
+					}
+				}
+				p.Next = s.Now.Add(time.Minute)
+				return p
+			}
+			o.Advance = credulous
+		},
+		property: Churns,
+		skip:     []string{PDBsHold, ProtectionHolds, Housed, WithinBudgets, Settles, ComesToRest, Cheaper, ReplacedFirst, Expected, Overlooked},
+	},
 	"static pools lose a node too many": {
 		plant: func(o *Options) {
 			static := o.Static

@@ -66,6 +66,9 @@ type checks struct {
 	// commands by ID, as written; removed holds the claims that commands deleted, by UID.
 	commands map[string]plan.Command
 	removed  map[string]bool
+	// saving holds those of removed that commands deleted to save cost, moved the evictions from them, by owner.
+	saving map[string]bool
+	moved  map[string][]moved
 	// sent holds the latest sendings, by the UID of the claim.
 	sent map[string]sending
 	// late counts commands that begin in an undisturbed world, most is the permitted number.
@@ -84,6 +87,7 @@ type checks struct {
 func newChecks(w *world) *checks {
 	return &checks{w: w, rng: rand.New(rand.NewPCG(1, 2)), plans: map[string]plan.NewClaim{}, creator: map[string]*process{},
 		commands: map[string]plan.Command{}, removed: map[string]bool{},
+		saving: map[string]bool{}, moved: map[string][]moved{},
 		sent: map[string]sending{}}
 }
 
@@ -335,7 +339,7 @@ func (c *checks) deleting(p *process, of *claim, reason plan.Reason) {
 		c.fail(Announced, "claim %s is deleted without a command on it", of.name)
 	}
 	c.budgets(p, of, reason)
-	c.removed[of.uid] = true
+	c.removedFor(of, reason)
 	if reason == plan.Empty && c.w.setting.lag+c.w.setting.binding < guard.CordonQuiet && !c.justUntainted(of.node) && !c.wrongClock() {
 		c.empty(of.node, c.w.api.pods())
 	}

@@ -171,6 +171,7 @@ func (w *world) evict(name, uid string) bool {
 		}
 	}
 	w.check.evicted(p)
+	w.check.moves(p)
 	w.deletePod(p)
 	return true
 }

@@ -37,6 +37,8 @@ type world struct {
 	notes map[string]map[string]string
 	crash int
 	calm  bool
+	// disturbed is when the last disturbance happened.
+	disturbed time.Time
 	// related: pods may have constraints on each other. witnessed: removals pass through the production controllers.
 	related, witnessed bool
 	// ambush waits for its moment; nil if there is none.
