@@ -207,8 +207,8 @@ func (a rearranged) atRest() error {
 // simulated returns the steps that the plugin finds for the cluster.
 func (c *cluster) simulated(t *testing.T, flags ...string) (a rearranged) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), plugin, append([]string{"simulate", "--live", "--disrupt", "-o", "json"}, flags...)...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig())
+	arguments := append([]string{"simulate", "--live", "--kubeconfig", c.sandbox.Kubeconfig(), "--disrupt", "-o", "json"}, flags...)
+	command := exec.CommandContext(t.Context(), plugin, arguments...)
 	var problems bytes.Buffer
 	command.Stderr = &problems
 	output, err := command.Output()
