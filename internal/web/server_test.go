@@ -357,7 +357,7 @@ func TestWhatIf(t *testing.T) {
 	for query, want := range map[string]string{"spot=x": "the factor of spot", "pods=-1": "number of pods",
 		"pods=5&cpu=lots": "request of cpu", "like=shop/StatefulSet/web": "give their number",
 		"pods=5&like=web": "no pod of web", "pods=5&cpu=1&like=shop/StatefulSet/web": "give one of them",
-		"yaml=kind:+Pod":  "want a NodePool", "yaml=" + url.QueryEscape(strings.Replace(pool, "name: general",
+		"yaml=kind:+Pod": "want a NodePool", "yaml=" + url.QueryEscape(strings.Replace(pool, "name: general",
 			"name: other", 1)): "no NodePool other"} {
 		if page, _ := c.get("/what-if?run=1&" + query); !strings.Contains(page, want) || !strings.Contains(page, `role="alert"`) {
 			t.Errorf("%s: no %q on the page", query, want)
