@@ -56,7 +56,7 @@ var unneeded = map[string]string{
 
 // run runs a fleet whose controller has only the permissions of the chart's service account.
 func (w *world) run(t *testing.T) {
-	w.leadHere(t)
+	w.createService(t)
 	stop := w.startController(t, installed())
 	// The previous version of the chart contained its own definitions. Those of this version reference a Service that
 	// does not exist, which the controller corrects each time.
@@ -91,9 +91,9 @@ func (w *world) run(t *testing.T) {
 	stop()
 }
 
-// leadHere creates the Service through which the API server reaches the controller's webhook. The controller runs on
+// createService creates the Service through which the API server reaches the controller's webhook. The controller runs on
 // the machine of the API server, and assumes the namespace kube-system, like programs outside a cluster.
-func (w *world) leadHere(t *testing.T) {
+func (w *world) createService(t *testing.T) {
 	t.Helper()
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "karpenter"}}
 	service.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}

@@ -21,7 +21,7 @@ func (b *Brake) readLease(ctx context.Context, node string, facts *NodeFacts) er
 		return nil
 	}
 	if apierrors.IsForbidden(err) {
-		b.tellBlind(ctx, err)
+		b.logMissingRight(ctx, err)
 		return nil
 	}
 	if err != nil {
@@ -36,8 +36,8 @@ func (b *Brake) readLease(ctx context.Context, node string, facts *NodeFacts) er
 	return nil
 }
 
-// tellBlind logs once that the permission to read Leases is missing.
-func (b *Brake) tellBlind(ctx context.Context, err error) {
+// logMissingRight logs once that the permission to read Leases is missing.
+func (b *Brake) logMissingRight(ctx context.Context, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.blind {
