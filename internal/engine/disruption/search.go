@@ -217,10 +217,9 @@ func (s *search) assess(nodes []*model.Node) (going, rest []*model.Node) {
 // many what-ifs of the selection as there are nodes.
 const improvedNodes = 24
 
-// fewNodes is the number of nodes up to which steps are computed one by one. Budgets of larger fleets allow several nodes
-// at once, which the search packs together: steps of single nodes would leave most nodes locked (min-stay) after one
-// round.
-const fewNodes = 12
+// fewNodes is the number of nodes up to which steps towards a target are computed (steps.go). Each step costs a packing of
+// all pods of the selected nodes. Budgets of larger fleets allow several nodes at once, which the search packs together.
+const fewNodes = 48
 
 // improve adds nodes to the selection and drops nodes from it, one by one, as long as that saves more. Of two selections
 // that save the same, the smaller is better.

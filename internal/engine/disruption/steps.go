@@ -14,14 +14,15 @@ import (
 )
 
 // Steps towards the target of the search, where the budgets do not allow all of the selected nodes to be removed at
-// once. The target is what the pods of these nodes would get. Each step removes one node and pays by itself:
+// once. The target is what the pods of these nodes would get. Each step pays by itself:
 //
-//	target    new nodes A, B        a selected node of A's type, whose pods are like some of A's, is A
-//	step      node n --> A          n costs more than A, which gets the size that the target needs
-//	step      node m --> room on A and on nodes that are kept
+//	target    new nodes A, B          a selected node of A's type, whose pods are like some of A's, is A
+//	step      nodes m, n --> A        they cost more than A, which gets the size that the target needs
+//	step      node o --> room on A and on nodes that are kept
 //
 // The next pass computes the target again, from the nodes that exist then. Expensive nodes are exchanged for nodes of
-// the target before others are removed: a node that is cheaper than each new node cannot pay for one.
+// the target before others are removed: a node that is cheaper than each new node cannot pay for one. Where no node
+// costs as much as a large new node, the most expensive nodes that the budgets allow at once may together.
 //
 // Cost: a few packings of the pods of the selected nodes, and one what-if for each examined pair of a node and a new
 // node.
@@ -37,13 +38,15 @@ func (s *search) walk(nodes []*model.Node) []*model.Node {
 		if step == nil {
 			break
 		}
-		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool { return n.Name == step.nodes[0].Name })
+		nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool {
+			return slices.ContainsFunc(step.nodes, func(gone *model.Node) bool { return gone.Name == n.Name })
+		})
 		s.accept([]*change{step})
 	}
 	return nodes
 }
 
-// nextStep returns the removal of one of the nodes with which to begin, nil if the budgets allow none or none pays.
+// nextStep returns the removal of some of the nodes with which to begin, nil if the budgets allow none or none pays.
 func (s *search) nextStep(nodes []*model.Node) *change {
 	if !slices.ContainsFunc(nodes, s.maySpend) {
 		return nil
@@ -76,7 +79,7 @@ func (s *search) nextStep(nodes []*model.Node) *change {
 		return step
 	}
 	for _, n := range open {
-		if step := s.removal(n, nil); step != nil {
+		if step := s.removal([]*model.Node{n}, nil); step != nil {
 			return step
 		}
 	}
@@ -89,18 +92,18 @@ func (s *search) maySpend(n *model.Node) bool {
 	return a.Verdict.OK() && a.Remaining() > 0
 }
 
-// exchange returns the best removal of one of the nodes that launches a node of the target: the one after which the new
+// exchange returns the best removal of some of the nodes that launches a node of the target: the one after which the new
 // node has the fewest pods that the target has elsewhere.
 func (s *search) exchange(nodes []*model.Node, target []plan.NewClaim) *change {
 	slices.SortStableFunc(target, func(a, b plan.NewClaim) int { return cmp.Compare(b.Price(), a.Price()) })
 	var best *change
 	least := math.Inf(1)
 	for i := range target[:min(len(target), mostPairs)] {
-		for _, n := range nodes[:min(len(nodes), mostPairs)] {
+		for _, set := range s.sets(nodes) {
 			if s.spent() {
 				return best
 			}
-			step := s.removal(n, &target[i])
+			step := s.removal(set, &target[i])
 			if step == nil {
 				continue
 			}
@@ -110,6 +113,19 @@ func (s *search) exchange(nodes []*model.Node, target []plan.NewClaim) *change {
 		}
 	}
 	return best
+}
+
+// sets returns the sets of nodes that may be exchanged for one node: each node alone, and the most expensive nodes, as
+// many as the budgets allow at once.
+func (s *search) sets(nodes []*model.Node) [][]*model.Node {
+	var sets [][]*model.Node
+	for i := range nodes[:min(len(nodes), mostPairs)] {
+		sets = append(sets, nodes[i:i+1])
+	}
+	for n := 2; n <= len(nodes) && s.admitted(nodes[:n]); n++ {
+		sets = append(sets, nodes[:n])
+	}
+	return sets
 }
 
 // targetOf returns the new nodes that the pods of the nodes would get, each of a type that costs less than the price,
@@ -157,12 +173,17 @@ func cheaper(pools []*model.Pool, below int64) []*model.Pool {
 	return list
 }
 
-// removal returns the removal of the node, if its pods fit on nodes that are kept and, if it is not nil, on the node of
-// the claim, which then gets some of them. It returns nil if they do not, or if the removal does not pay.
-func (s *search) removal(n *model.Node, claim *plan.NewClaim) *change {
+// removal returns the removal of the nodes, if their pods fit on nodes that are kept and, if it is not nil, on the node
+// of the claim, which then gets some of them. It returns nil if they do not, or if the removal does not pay.
+func (s *search) removal(nodes []*model.Node, claim *plan.NewClaim) *change {
 	began, future := s.snap, ""
 	if claim != nil {
-		if s.cost(n)-claim.Price()-s.nodePrice(claim.Pool) <= int64(s.economics(n).spread(n)) {
+		saving, spread := -claim.Price()-s.nodePrice(claim.Pool), 0.0
+		for _, n := range nodes {
+			saving += s.cost(n)
+			spread += s.economics(n).spread(n)
+		}
+		if float64(saving) <= spread {
 			return nil
 		}
 		launched := s.snap.Future(claim.FutureSpec(s.snap), claim.Types())
@@ -173,12 +194,12 @@ func (s *search) removal(n *model.Node, claim *plan.NewClaim) *change {
 		s.snap = s.snap.With(launched)
 		s.snap.UseLimits(began)
 	}
-	o := s.withoutRelaunch([]*model.Node{n}, func(other *model.Node) bool { return other.Name != future && s.closed(other) })
+	o := s.withoutRelaunch(nodes, func(other *model.Node) bool { return other.Name != future && s.closed(other) })
 	s.snap = began
 	if len(o.unplaced)+len(o.claims)+len(o.room) > 0 {
 		return nil
 	}
-	c := &change{nodes: []*model.Node{n}, groups: groupsOf(o)}
+	c := &change{nodes: nodes, groups: groupsOf(o)}
 	for _, a := range o.assignments {
 		if a.Node != future {
 			c.assignments = append(c.assignments, a)

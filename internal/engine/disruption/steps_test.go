@@ -78,3 +78,31 @@ func TestBudgetsDoNotDecideTheEnd(t *testing.T) {
 		t.Logf("one at a time, the fleets end at %.3f of the cost without a limit", ratio)
 	}
 }
+
+// TestNodesTogetherPayForALargeOne plays a fleet to rest whose pods fit on one node. It costs more than each of the nodes,
+// and less than the two that may be removed at once.
+func TestNodesTogetherPayForALargeOne(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("type small cpu=15.9 price=0.8\ntype large cpu=47.9 price=1.2\npool p policy=WhenEmptyOrUnderutilized budget=2\n")
+	for n := range 4 {
+		fmt.Fprintf(&b, "node n%d pool=p type=small\n", n)
+		for p := range 2 {
+			fmt.Fprintf(&b, "pod n%d-%d node=n%d cpu=5\n", n, p, n)
+		}
+	}
+	snap := worldOf(t, b.String()).snapshot(nil)
+	for range 10 {
+		for _, c := range disruption.Propose(snap, usual).Commands {
+			if len(c.Candidates) > 2 {
+				t.Fatalf("a command removes %d nodes, the budget is 2", len(c.Candidates))
+			}
+			snap = disruption.After(snap, c)
+		}
+		later := *snap
+		later.Now = later.Now.Add(2 * time.Hour)
+		snap = &later
+	}
+	if len(snap.Nodes) != 1 || snap.Nodes[0].Labels[model.LabelType] != "large" {
+		t.Errorf("at rest, the fleet has %d nodes, the first of type %q, want one large node", len(snap.Nodes), snap.Nodes[0].Labels[model.LabelType])
+	}
+}
