@@ -237,6 +237,9 @@ func (w *wiring) addKwok() error {
 			return cli.UsageErrorf("--instance-types-file-path: %w", err)
 		}
 	}
+	if w.o.on.Off("ReservedCapacity") {
+		options.Types = cloud.WithoutReserved(options.Types)
+	}
 	provider, err := kwok.New(options)
 	if err != nil {
 		return cli.UsageErrorf("setting up kwok: %w", err)

@@ -227,3 +227,15 @@ func quantityOf(name string, amount int64) *resource.Quantity {
 	}
 	return resource.NewQuantity(amount, resource.DecimalSI)
 }
+
+// WithoutReserved returns the types without reserved offerings. Types without any are not copied.
+func WithoutReserved(types []InstanceType) []InstanceType {
+	reserved := func(o Offering) bool { return o.CapacityType == karpv1.CapacityTypeReserved }
+	types = slices.Clone(types)
+	for i := range types {
+		if slices.ContainsFunc(types[i].Offerings, reserved) {
+			types[i].Offerings = slices.DeleteFunc(slices.Clone(types[i].Offerings), reserved)
+		}
+	}
+	return types
+}

@@ -171,6 +171,8 @@ type Offering struct {
 	// ReservationID and ReservationCount describe a reserved offering. They are empty and 0 otherwise.
 	ReservationID    string
 	ReservationCount int
+	// ReservationEnd is when the reservation ends, zero for never. It is not available from then on.
+	ReservationEnd time.Time `json:",omitzero"`
 	// Requirements are labels beyond zone, capacity type and reservation that apply to this offering only.
 	Requirements []Requirement
 }

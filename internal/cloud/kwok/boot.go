@@ -44,6 +44,9 @@ func (p *Provider) Start(ctx context.Context) error {
 			}
 		})
 	}
+	if p.reservation != "" {
+		workers.Go(func() { p.followReservations(ctx) })
+	}
 	// The workers continue meanwhile: a Node that cannot be adopted must not block the other machines.
 	for pause := 10 * p.opts.RetryBackoff; p.resume(ctx) != nil; pause = min(2*pause, time.Minute) {
 		if p.pause(ctx, pause) != nil {

@@ -109,7 +109,7 @@ func (e *entry) checkOfferings() error {
 	if len(e.offerings) == 0 {
 		return errors.New("offerings: are missing, want at least one")
 	}
-	type key struct{ zone, capacityType string }
+	type key struct{ zone, capacityType, reservation string }
 	first := map[key]int{}
 	for i := range e.offerings {
 		o := &e.offerings[i]
@@ -121,9 +121,17 @@ func (e *entry) checkOfferings() error {
 		if o.Zone == "" || len(validation.IsValidLabelValue(o.Zone)) > 0 {
 			return fmt.Errorf("offerings[%d]: zone is %q, want a label value", i, o.Zone)
 		}
-		k := key{o.Zone, o.CapacityType}
+		switch {
+		case o.ReservationID == "" && (o.ReservationCount != 0 || !o.ReservationEnd.IsZero()):
+			return fmt.Errorf("offerings[%d]: has a count or an end of a reservation and no reservationID", i)
+		case o.ReservationID != "" && (o.CapacityType != karpv1.CapacityTypeReserved || o.ReservationCount < 0):
+			return fmt.Errorf("offerings[%d]: has a reservation, want capacity type reserved and a reservationCount of zero or more", i)
+		case len(validation.IsValidLabelValue(o.ReservationID)) > 0:
+			return fmt.Errorf("offerings[%d]: reservationID is %q, want a label value", i, o.ReservationID)
+		}
+		k := key{o.Zone, o.CapacityType, o.ReservationID}
 		if earlier, twice := first[k]; twice {
-			return fmt.Errorf("offerings[%d]: has zone %s and capacity type %s like offerings[%d], want each pair once",
+			return fmt.Errorf("offerings[%d]: has zone %s and capacity type %s like offerings[%d], want each once (of a reservation)",
 				i, k.zone, k.capacityType, earlier)
 		}
 		first[k] = i

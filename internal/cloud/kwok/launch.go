@@ -27,8 +27,14 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	}
 	var choice cloud.Choice
 	need := cloud.NeedOf(claim)
+	var used map[string]int
+	if p.reservation != "" && err == nil {
+		p.reserving.Lock() // what is left must hold until the record is written
+		defer p.reserving.Unlock()
+		used, err = p.usedReservations(ctx)
+	}
 	if err == nil {
-		choice, err = p.choose(need, p.typesOf(claim))
+		choice, err = p.choose(need, p.typesOf(claim), used)
 	}
 	if err != nil {
 		return p.launchedBefore(ctx, claim, err)
@@ -60,10 +66,10 @@ func (p *Provider) typesOf(claim *karpv1.NodeClaim) []cloud.InstanceType {
 	return p.overlay(claim.Labels[karpv1.LabelNodePool], p.types)
 }
 
-// choose returns the cheapest offering.
-func (p *Provider) choose(need cloud.Need, types []cloud.InstanceType) (cloud.Choice, error) {
+// choose returns the cheapest offering. used is the number of machines of each reservation.
+func (p *Provider) choose(need cloud.Need, types []cloud.InstanceType, used map[string]int) (cloud.Choice, error) {
 	for _, c := range need.Choices(types) {
-		if c.Offering.Available {
+		if o := left(*c.Offering, used, p.opts.Clock.Now()); o.Available && (o.ReservationID == "" || o.ReservationCount > 0) {
 			return c, nil
 		}
 	}

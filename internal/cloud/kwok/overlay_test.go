@@ -23,7 +23,7 @@ func TestOverlaidLaunch(t *testing.T) {
 	}
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Labels: map[string]string{karpv1.LabelNodePool: "p"}}}
 	claim.Spec.Resources.Requests = corev1.ResourceList{fuse: resource.MustParse("1")}
-	if c, err := p.choose(cloud.NeedOf(claim), p.typesOf(claim)); err == nil {
+	if c, err := p.choose(cloud.NeedOf(claim), p.typesOf(claim), nil); err == nil {
 		t.Fatalf("without an overlay, %s is chosen", c.Type.Name)
 	}
 	p.SetOverlay(func(pool string, types []cloud.InstanceType) []cloud.InstanceType {
@@ -35,7 +35,7 @@ func TestOverlaidLaunch(t *testing.T) {
 		return changed
 	})
 	need := cloud.NeedOf(claim)
-	c, err := p.choose(need, p.typesOf(claim))
+	c, err := p.choose(need, p.typesOf(claim), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -73,8 +74,11 @@ type Provider struct {
 	opts   Options
 	types  []cloud.InstanceType
 	labels []string
-	queue  workqueue.TypedRateLimitingInterface[string] // names of machines with pending work
-	locks  [64]chan struct{}                            // by hash of the machine's name; full while held
+	// reservation is the label of reservations, "" if the types have none. reserving serializes launches then.
+	reservation string
+	reserving   sync.Mutex
+	queue       workqueue.TypedRateLimitingInterface[string] // names of machines with pending work
+	locks       [64]chan struct{}                            // by hash of the machine's name; full while held
 	// overlay changes the types of a pool for a launch. It may be nil.
 	overlay func(pool string, types []cloud.InstanceType) []cloud.InstanceType
 }
@@ -100,7 +104,7 @@ func New(opts Options) (*Provider, error) {
 	p := &Provider{
 		opts:   opts,
 		types:  catalog,
-		labels: slices.Compact(labels),
+		labels: slices.Compact(labels), reservation: ReservationKey(catalog),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 			workqueue.TypedRateLimitingQueueConfig[string]{Clock: opts.Clock}),
 	}
@@ -127,7 +131,7 @@ func (p *Provider) NodeClasses() []client.Object {
 func (p *Provider) Declared() cloud.Declared {
 	return cloud.Declared{
 		WellKnown:  slices.Clone(p.labels),
-		Restricted: []string{kwokv1alpha1.Group},
+		Restricted: []string{kwokv1alpha1.Group}, ReservationKey: p.reservation,
 	}
 }
 
@@ -141,9 +145,13 @@ func (p *Provider) RepairPolicies() []cloud.RepairPolicy {
 }
 
 // Catalog implements cloud.Provider. All pools get the same types. The contents of the types are shared and must not be
-// modified.
-func (p *Provider) Catalog(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
-	return slices.Clone(p.types), nil
+// modified. Reservations have the count that the machines leave.
+func (p *Provider) Catalog(ctx context.Context, _ *karpv1.NodePool) ([]cloud.InstanceType, error) {
+	used, err := p.usedReservations(ctx)
+	if used == nil {
+		return slices.Clone(p.types), err
+	}
+	return withUse(p.types, used, p.opts.Clock.Now()), nil
 }
 
 func classRef(ref karpv1.NodeClassReference) cloud.ClassRef {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,7 +25,8 @@ import (
 //     are case-insensitive. The overhead is 100m of CPU and 10Mi of memory, as in upstream;
 //   - a JSON object {"instanceTypes": [{"name", "arch", "os": [], "capacity": {}, "overhead": {}, "labels": {},
 //     "offerings": [{"zone", "capacityType", "price", "available"}], "attachLimits": {}}]}, with labels and overhead of
-//     the user's choice. The optional attachLimits is the maximum number of volumes per CSI driver on a node, by driver
+//     the user's choice. A reserved offering may have "reservationID", "reservationCount" and "reservationEnd" (RFC 3339).
+//     The optional attachLimits is the maximum number of volumes per CSI driver on a node, by driver
 //     name. Unknown keys are an error.
 //
 // An offering without a value for availability is available. Prices are in USD per hour.
@@ -192,6 +194,10 @@ type labeledType struct {
 		CapacityType string   `json:"capacityType"`
 		Price        *float64 `json:"price"`
 		Available    *bool    `json:"available"`
+		// The number of machines that a reservation has room for, and when it ends.
+		ReservationID    string    `json:"reservationID"`
+		ReservationCount int       `json:"reservationCount"`
+		ReservationEnd   time.Time `json:"reservationEnd"`
 	} `json:"offerings"`
 	AttachLimits map[string]int `json:"attachLimits"`
 }
@@ -212,7 +218,11 @@ func readLabeled(text json.RawMessage) (entry, error) {
 		return entry{}, err
 	}
 	for i, o := range t.Offerings {
-		offering := cloud.Offering{Zone: o.Zone, CapacityType: o.CapacityType, Available: o.Available == nil || *o.Available}
+		offering := cloud.Offering{Zone: o.Zone, CapacityType: o.CapacityType, Available: o.Available == nil || *o.Available,
+			ReservationID: o.ReservationID, ReservationCount: o.ReservationCount, ReservationEnd: o.ReservationEnd}
+		if o.ReservationID != "" {
+			offering.Requirements = []cloud.Requirement{hasValue(LabelReservation, o.ReservationID)}
+		}
 		if offering.Price, err = price(o.Price); err != nil {
 			return entry{}, fmt.Errorf("offerings[%d].price: %w", i, err)
 		}
