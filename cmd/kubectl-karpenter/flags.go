@@ -104,5 +104,5 @@ func addDisruptFlags(flags *pflag.FlagSet, p *offline.Policy) {
 	flags.Float64Var(&e.MovePrice, "move-price", e.MovePrice, "price of moving a pod of eviction cost 1, in USD, for pools that do not set it")
 	flags.Float64Var(&e.MinSaving, "min-saving", e.MinSaving, "least saving in USD per hour, for pools that do not set it")
 	flags.StringVar(&p.FeatureGates, "feature-gates", "",
-		"those of the controller, Name=true|false, separated by commas; SpotToSpotConsolidation and StaticCapacity matter")
+		"those of the controller, Name=true|false, separated by commas; ReservedCapacity, SpotToSpotConsolidation and StaticCapacity matter")
 }

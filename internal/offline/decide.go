@@ -6,6 +6,7 @@ import (
 	"time"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -44,9 +45,14 @@ func newInputSet(o *Manifests, now time.Time, p Policy) (*InputSet, error) {
 	if w.defaultSpread, err = convert.ParseSchedulerConfig(p.SchedulerConfig); err != nil {
 		return nil, inputErrorf("--scheduler-config: %w", err)
 	}
-	_, notes, err := gates.Read(p.FeatureGates)
+	on, notes, err := gates.Read(p.FeatureGates)
 	if err != nil {
 		return nil, inputErrorf("%w", err)
+	}
+	for i := range w.sale.Catalogs {
+		if c := &w.sale.Catalogs[i]; on.Off("ReservedCapacity") {
+			c.Types = cloud.WithoutReserved(c.Types)
+		}
 	}
 	o.assumed = append(o.assumed, notes...)
 	w.podRules = p.PodRules

@@ -24,7 +24,7 @@ type Policy struct {
 	// Economics and untilStable apply only with --disrupt.
 	Economics   Economics
 	UntilStable bool
-	// FeatureGates are the controller's. Only SpotToSpotConsolidation and StaticCapacity matter here.
+	// FeatureGates are the controller's. Only ReservedCapacity, SpotToSpotConsolidation and StaticCapacity matter here.
 	FeatureGates string
 }
 

@@ -1,0 +1,44 @@
+package placement
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// TestReservationOfTwoPools verifies (RS-4) that a reservation that one pool shows with room for three nodes, and another
+// with room for five, gets at most three in all.
+func TestReservationOfTwoPools(t *testing.T) {
+	cpu := func(n int64) []quantity.Amount {
+		return []quantity.Amount{{Name: "cpu", Value: n * 1000}, {Name: "pods", Value: 10}}
+	}
+	known := map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}
+	b := model.NewBuilder()
+	for pool, count := range map[string]int{"a": 3, "b": 5} {
+		at := label.Requirement{Key: model.LabelType, Operator: label.In, Values: []string{"t"}}
+		b.UpsertPool(model.PoolSpec{Name: pool, Requirements: []label.Requirement{{Key: "pool", Operator: label.In, Values: []string{pool}}},
+			Catalog: &model.Catalog{WellKnown: known, Types: []model.InstanceType{{Name: "t", Capacity: cpu(1),
+				Allocatable: cpu(1), Requirements: []label.Requirement{at}, Offerings: []model.Offering{
+					{Zone: "z", CapacityType: "on-demand", Price: model.Nano, Available: true},
+					{Zone: "z", CapacityType: "reserved", Available: true, ReservationID: "r", ReservationCount: count}}}}}})
+		for i := range 4 {
+			name := fmt.Sprint(pool, i)
+			b.UpsertPod(model.PodSpec{UID: name, Namespace: "n", Name: name, State: model.Pending, Reschedulable: true, Requests: cpu(1)[:1],
+				Alternatives: [][]label.Requirement{{{Key: "pool", Operator: label.In, Values: []string{pool}}}}})
+		}
+	}
+	reserved := map[string]int{}
+	p := Schedule(b.Snapshot(time.Unix(0, 0)), Options{})
+	for _, c := range p.Claims {
+		if c.Options[0].CapacityType == "reserved" {
+			reserved[c.Pool]++
+		}
+	}
+	if len(p.Claims) != 8 || reserved["a"]+reserved["b"] != 3 {
+		t.Errorf("of %d claims, reserved are %v, want eight and three in all; refused %v", len(p.Claims), reserved, p.Refused)
+	}
+}
