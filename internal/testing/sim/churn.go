@@ -13,7 +13,8 @@ const (
 	// counted by owner, and its pods too. After each change of pods, prices or rules another fleet may be the cheapest, so
 	// that a world that changes every minute may move them more often.
 	Churns = "churn"
-	// StaysCheap: the cost of a world at rest does not rise while pods and prices remain as they are.
+	// StaysCheap: the cost of a world at rest does not rise while pods and prices remain as they are. It is checked where
+	// no pod is pending and no node has drifted or drains.
 	StaysCheap = "stays cheap"
 )
 
@@ -69,16 +70,27 @@ func (c *checks) bill() int64 {
 	return sum
 }
 
-// age observes a world at rest for a while and checks StaysCheap.
+// age observes a world at rest for a while and checks StaysCheap. The trace has what happens then only if that fails.
 func (w *world) age(end *deadline) {
-	before := w.check.bill()
+	before, settled, rested := w.check.bill(), w.complete(), len(w.trace)
 	for until := w.now.Add(aging); w.failure == nil && w.next(until); {
 	}
 	end.until = w.now.Add(patience)
 	if !w.rest(end) && w.failure == nil {
 		w.check.fail(ComesToRest, "things happen again after %v without a disturbance", aging)
 	}
-	if after := w.check.bill(); w.failure == nil && after > before {
+	if after := w.check.bill(); settled && w.failure == nil && after > before {
 		w.check.fail(StaysCheap, "costs %d nano-USD per hour at rest, %d %v before", after, before, aging)
 	}
+	if w.failure == nil {
+		w.trace = w.trace[:rested]
+	}
+}
+
+// complete reports whether nothing may make a world at rest dearer: a pod that a limit excludes may have a place when
+// consolidation has freed room, and a node that drifted or drains is replaced by another when rules allow it.
+func (w *world) complete() bool {
+	return w.outdated() == 0 &&
+		!slices.ContainsFunc(w.api.pods(), func(p *pod) bool { return p.node == "" }) &&
+		!slices.ContainsFunc(w.api.claims(), func(c *claim) bool { return !c.deleting.IsZero() || !c.drifted.IsZero() })
 }
