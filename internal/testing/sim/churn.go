@@ -51,7 +51,8 @@ func (c *checks) moves(q *pod) {
 	c.moved[q.app] = recent
 	most := slices.MaxFunc(recent, func(a, b moved) int { return a.pods - b.pods }).pods
 	if len(recent) > mostMoves*most {
-		c.fail(Churns, "consolidation has moved pods of %s, which has %d, %d times within an hour without a disturbance", q.app, most, len(recent))
+		c.fail(Churns, "consolidation has moved pods of %s, which has %d, %d times within an hour without a disturbance",
+			q.app, most, len(recent))
 	}
 }
 

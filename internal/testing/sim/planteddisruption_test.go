@@ -122,7 +122,8 @@ var plantedInDisruption = map[string]bug{
 				p := propose(s, opts)
 				for _, n := range s.Nodes {
 					if n.Stage == model.Initialized && n.Command == "" && !n.Deleting && len(p.Commands) == 0 && len(n.Pods) > 0 {
-						p.Commands = []plan.Command{plan.NewCommand(s.Now, plan.Underutilized, disruption.MethodSingle, []plan.Candidate{plan.CandidateOf(n)})}
+						candidates := []plan.Candidate{plan.CandidateOf(n)}
+						p.Commands = []plan.Command{plan.NewCommand(s.Now, plan.Underutilized, disruption.MethodSingle, candidates)}
 					}
 				}
 				p.Next = s.Now.Add(time.Minute)

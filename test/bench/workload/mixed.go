@@ -3,10 +3,11 @@ package workload
 // Mixed returns a workload without pods: a pool of spot and on-demand nodes of 2 to 16 processors, with a disruption
 // budget and otherwise default settings.
 func Mixed() *Set {
-	return &Set{name: "mixed", types: catalog(everydayTypes, 1, false), pools: []poolShape{{name: "default", budget: budgetDefault, requirements: []object{
+	pool := poolShape{name: "default", budget: budgetDefault, requirements: []object{
 		requirement(LabelCapacity, "In", onDemand, spot), requirement(LabelArch, "In", "amd64"),
 		requirement(labelCPU, "In", "2", "4", "8", "16"),
-	}}}}
+	}}
+	return &Set{name: "mixed", types: catalog(everydayTypes, 1, false), pools: []poolShape{pool}}
 }
 
 // Deployment is a size of pods.
