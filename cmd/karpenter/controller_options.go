@@ -153,7 +153,8 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false, "read a pod's "+karpv1.AnnotationSafeToEvict+": \"false\", which is the Cluster Autoscaler's, like "+karpv1.AnnotationDoNotDisrupt+": \"true\"")
 	f.BoolVar(&o.proactive, "proactive-scale-up", false,
 		"launch nodes for the pods that ReplicaSets, StatefulSets and Jobs ask for as soon as the first of them exists")
-	f.StringVar(&o.brakeText, "unready-brake", "off", "remove no node voluntarily while more than this share and this number of nodes are not ready, such as 45%,3; or off")
+	f.StringVar(&o.brakeText, "unready-brake", "off",
+		"remove no node voluntarily while more than this share and this number of nodes are not ready, such as 45%,3; or off")
 	cli.PriorityCutoffFlag(f, &o.pods.PriorityCutoff)
 	f.DurationVar(&o.pods.Delay, "new-pod-delay", 0, "least age of a pod for which a node is launched; annotations of a pod increase it")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the available instance types (default: a built-in catalog)")

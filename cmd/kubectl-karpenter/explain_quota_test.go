@@ -39,7 +39,8 @@ status: {conditions: [{type: Ready, status: "True", reason: Ready, message: "", 
 			t.Errorf("the text lacks %q:\n%s", want, live)
 		}
 	}
-	if text := explain(append([]string{"pod", "default/web"}, cluster...)...); !strings.Contains(text, "CapacityQuota none has 0 of nodes left") {
+	text := explain(append([]string{"pod", "default/web"}, cluster...)...)
+	if !strings.Contains(text, "CapacityQuota none has 0 of nodes left") {
 		t.Errorf("the text of the pod does not name the quota:\n%s", text)
 	}
 	file := captured(t, append([]string{"--live"}, cluster...)...)

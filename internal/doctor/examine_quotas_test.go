@@ -48,10 +48,11 @@ func TestQuotas(t *testing.T) {
 		"of a requirement":              {has("gpu", "b"), "", "2", "", nil},
 		"of a value that is excluded":   {has("gpu", "c"), "", "2", "", []string{"QuotaWithoutEffect capacityquota/q"}},
 		"of a zone":                     {has("topology.kubernetes.io/zone", "z"), "", "2", "", nil},
-		"of a label that none has":      {exists("taem", metav1.LabelSelectorOpExists), "", "2", "", []string{"QuotaWithoutEffect capacityquota/q"}},
-		"of nodes without a label":      {exists("rack", metav1.LabelSelectorOpDoesNotExist), "", "2", "", nil},
-		"with an invalid selector":      {exists("rack", "Perhaps"), "", "2", "", []string{"QuotaWithoutEffect capacityquota/q"}},
-		"invalid":                       {nil, "", "2", metav1.ConditionFalse, []string{"QuotaWithoutEffect capacityquota/q"}},
+		"of a label that none has": {exists("taem", metav1.LabelSelectorOpExists), "", "2", "",
+			[]string{"QuotaWithoutEffect capacityquota/q"}},
+		"of nodes without a label": {exists("rack", metav1.LabelSelectorOpDoesNotExist), "", "2", "", nil},
+		"with an invalid selector": {exists("rack", "Perhaps"), "", "2", "", []string{"QuotaWithoutEffect capacityquota/q"}},
+		"invalid":                  {nil, "", "2", metav1.ConditionFalse, []string{"QuotaWithoutEffect capacityquota/q"}},
 	} {
 		list := func(amount string) autoscalingv1beta1.CapacityQuotaLimits {
 			return autoscalingv1beta1.CapacityQuotaLimits{Resources: map[corev1.ResourceName]resource.Quantity{"nodes": resource.MustParse(amount)}}

@@ -65,9 +65,11 @@ var flagNotes = map[string]string{
 	"max-pod-eviction-time":                  "an eviction is retried without a time limit; " + wholeDrain,
 	"max-drain-parallelism":                  "spec.disruption.budgets limits how many nodes of a NodePool are removed at a time",
 	"max-node-provision-time":                "a node that does not register within 15 minutes is deleted",
-	"new-pod-scale-up-delay": "settings.newPodDelay of the chart is the same for each pod; the values settings.batchIdleDuration and settings.batchMaxDuration of the chart define " +
+	"new-pod-scale-up-delay": "settings.newPodDelay of the chart is the same for each pod; " +
+		"the values settings.batchIdleDuration and settings.batchMaxDuration of the chart define " +
 		"how long the controller waits for more pods",
-	"expendable-pods-priority-cutoff":       "settings.expendablePodsPriorityCutoff of the chart is the same; without it every pod that cannot be scheduled counts",
+	"expendable-pods-priority-cutoff": "settings.expendablePodsPriorityCutoff of the chart is the same; " +
+		"without it every pod that cannot be scheduled counts",
 	"scale-down-utilization-threshold":      threshold,
 	"scale-down-gpu-utilization-threshold":  threshold,
 	"ignore-daemonsets-utilization":         "pods of DaemonSets never prevent the removal of a node",

@@ -93,7 +93,8 @@ func WriteCapture(path string, w *InputSet, p Policy, a Answer) error {
 		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale, Buffers: w.buffers.captured(), Denied: w.denied},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.Preferences, MinValuesPolicy: p.MinValues, NodeOverheadPrice: p.NodePrice,
 			PackingEffort: p.PackingEffort, WorkBudget: p.WorkBudget, SchedulerConfig: p.SchedulerConfig,
-			PriorityCutoff: p.PodRules.PriorityCutoff, NewPodDelay: metav1.Duration{Duration: p.PodRules.Delay}, MaxPods: w.mostPods, Namespace: w.home},
+			PriorityCutoff: p.PodRules.PriorityCutoff, NewPodDelay: metav1.Duration{Duration: p.PodRules.Delay},
+			MaxPods: w.mostPods, Namespace: w.home},
 		Answer: text,
 	}
 	if _, disrupt := a.(*DisruptAnswer); disrupt {

@@ -83,7 +83,8 @@ func (o *Manifests) typesOn(path string) error {
 			types[i].Requirements = append(slices.Clip(types[i].Requirements), cloud.Requirement{Key: label, Operator: "DoesNotExist"})
 		}
 	}
-	o.sale = &PriceList{Declared: cloud.Declared{WellKnown: labels, ReservationKey: kwok.ReservationKey(types)}, Catalogs: []priceListEntry{{Types: types}}}
+	o.sale = &PriceList{Declared: cloud.Declared{WellKnown: labels, ReservationKey: kwok.ReservationKey(types)},
+		Catalogs: []priceListEntry{{Types: types}}}
 	return nil
 }
 

@@ -187,7 +187,8 @@ func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
 // namespacedKind reports whether objects of the kind are namespaced.
 func namespacedKind(object runtime.Object) bool {
 	switch object.(type) {
-	case *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *autoscalingv1beta1.CapacityQuota, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
+	case *karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *autoscalingv1beta1.CapacityQuota,
+		*corev1.Node, *corev1.Namespace, *corev1.PersistentVolume, *schedulingv1.PriorityClass,
 		*storagev1.StorageClass, *storagev1.CSINode, *nodev1.RuntimeClass, *awsv1.EC2NodeClass:
 		return false
 	}

@@ -19,7 +19,8 @@ status: {capacity: {cpu: 2, memory: 4Gi, pods: 20}, allocatable: {cpu: 1900m, me
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: batch, creationTimestamp: "2026-01-01T00:00:00Z", ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: r, controller: true}]}
+metadata: {name: batch, creationTimestamp: "2026-01-01T00:00:00Z",
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: r, uid: r, controller: true}]}
 spec: {priority: -100, nodeName: a, containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}
 status: {phase: Running}
 ---
@@ -73,7 +74,8 @@ func TestPodRules(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(c.unschedulable, "\n") {
 			t.Errorf("%s: unschedulable are %q, want %q", name, got, c.unschedulable)
 		}
-		if lines := strings.Join(w.notices(), "\n"); !strings.Contains(lines, `pod-scale-up-delay is "soon", want a duration such as 30s; it is ignored`) {
+		const ignored = `pod-scale-up-delay is "soon", want a duration such as 30s; it is ignored`
+		if lines := strings.Join(w.notices(), "\n"); !strings.Contains(lines, ignored) {
 			t.Errorf("%s: no notice about the annotation: %s", name, lines)
 		}
 		var reason plan.Reason

@@ -131,7 +131,8 @@ func TestExplainQuotaOfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := pool.Text()
-	if !strings.Contains(text, "  quota all: nodes 1 of 2 (50%), cpu 2 of 100 (2%)\n  quota large: ") || strings.Contains(text, "quota misspelled") {
+	const named = "  quota all: nodes 1 of 2 (50%), cpu 2 of 100 (2%)\n  quota large: "
+	if !strings.Contains(text, named) || strings.Contains(text, "quota misspelled") {
 		t.Errorf("the text of the pool lacks its quotas, or has others:\n%s", text)
 	}
 }

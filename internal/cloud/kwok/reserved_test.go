@@ -19,10 +19,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
 
-const reservedJSON = `{"instanceTypes": [{"name": "m", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "2", "memory": "4Gi", "pods": "29"},
- "overhead": {}, "offerings": [
+const reservedJSON = `{"instanceTypes": [{"name": "m", "arch": "amd64", "os": ["linux"],
+ "capacity": {"cpu": "2", "memory": "4Gi", "pods": "29"}, "overhead": {}, "offerings": [
  {"zone": "a", "capacityType": "on-demand", "price": 0.1},
- {"zone": "a", "capacityType": "reserved", "price": 0, "reservationID": "r-1", "reservationCount": 2, "reservationEnd": "2026-01-02T00:00:00Z"},
+ {"zone": "a", "capacityType": "reserved", "price": 0, "reservationID": "r-1", "reservationCount": 2,
+  "reservationEnd": "2026-01-02T00:00:00Z"},
  {"zone": "a", "capacityType": "reserved", "price": 0.01, "reservationID": "r-2", "reservationCount": 0}]}]}`
 
 // reservedProvider returns a provider of reservedJSON without the gate, or with it.
@@ -41,7 +42,8 @@ func reservedProvider(t *testing.T, clock *clocktesting.FakeClock, gate bool) *P
 	}
 	class := &kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 	class.StatusConditions().SetTrue(status.ConditionReady)
-	p, err := New(Options{Client: fake.NewClientBuilder().WithScheme(s).WithObjects(class).Build(), Types: list, ProviderLabels: labels, Clock: clock})
+	c := fake.NewClientBuilder().WithScheme(s).WithObjects(class).Build()
+	p, err := New(Options{Client: c, Types: list, ProviderLabels: labels, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,8 @@ func TestReservationEnds(t *testing.T) {
 		t.Fatal(machines, err)
 	}
 	claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c0", UID: "u0", Labels: machines[0].Labels}}
-	node := p.node(&record{Name: strings.TrimPrefix(machines[0].ProviderID, providerScheme), Labels: machines[0].Labels, NodeLabels: map[string]string{}})
+	name := strings.TrimPrefix(machines[0].ProviderID, providerScheme)
+	node := p.node(&record{Name: name, Labels: machines[0].Labels, NodeLabels: map[string]string{}})
 	for _, object := range []client.Object{claim.DeepCopy(), node} {
 		if err := p.opts.Client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
@@ -136,7 +139,8 @@ func TestReservationEnds(t *testing.T) {
 	}
 	pool := func(capacityTypes ...string) *karpv1.NodePool {
 		pool := &karpv1.NodePool{}
-		pool.Spec.Template.Spec.Requirements = []karpv1.Requirement{{Key: karpv1.LabelCapacityType, Operator: karpv1.OperatorIn, Values: capacityTypes}}
+		pool.Spec.Template.Spec.Requirements = []karpv1.Requirement{
+			{Key: karpv1.LabelCapacityType, Operator: karpv1.OperatorIn, Values: capacityTypes}}
 		return pool
 	}
 	for _, ended := range []bool{false, true} {

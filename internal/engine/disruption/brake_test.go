@@ -26,7 +26,8 @@ func TestUnreadyBrake(t *testing.T) {
 		b := model.NewBuilder()
 		b.UpsertPool(model.PoolSpec{Name: "p", Policy: "WhenEmpty"})
 		for i := range c.all {
-			b.UpsertNode(model.NodeSpec{Name: fmt.Sprint("n", i), Claim: fmt.Sprint("c", i), Pool: "p", Stage: model.Initialized, Ready: i >= c.unready})
+			b.UpsertNode(model.NodeSpec{Name: fmt.Sprint("n", i), Claim: fmt.Sprint("c", i), Pool: "p",
+				Stage: model.Initialized, Ready: i >= c.unready})
 		}
 		b.UpsertNode(model.NodeSpec{Name: "starts", Claim: "starts", Pool: "p", Stage: model.Registered})
 		p := Propose(b.Snapshot(time.Unix(1000, 0)), Options{UnreadyBrake: c.brake})
@@ -37,7 +38,8 @@ func TestUnreadyBrake(t *testing.T) {
 			}
 		}
 		if c.want != (len(p.Commands) == 0) || c.want != (halted == c.all+1) {
-			t.Errorf("%d of %d: %d commands, %d nodes kept by the brake; want the brake to hold: %v", c.unready, c.all, len(p.Commands), halted, c.want)
+			t.Errorf("%d of %d: %d commands, %d nodes kept by the brake; want the brake to hold: %v",
+				c.unready, c.all, len(p.Commands), halted, c.want)
 		}
 	}
 }
