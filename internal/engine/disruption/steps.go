@@ -22,7 +22,8 @@ import (
 //
 // The next pass computes the target again, from the nodes that exist then. Expensive nodes are exchanged for nodes of
 // the target before others are removed: a node that is cheaper than each new node cannot pay for one. Where no node
-// costs as much as a large new node, the most expensive nodes that the budgets allow at once may together.
+// costs as much as a large new node, the most expensive nodes that the budgets allow at once may together. So of the
+// nodes whose pods need no new node, the cheapest are removed first.
 //
 // Cost: a few packings of the pods of the selected nodes, and one what-if for each examined pair of a node and a new
 // node.
@@ -78,7 +79,7 @@ func (s *search) nextStep(nodes []*model.Node) *change {
 	if step := s.exchange(open, s.targetOf(nodes, highest)); step != nil {
 		return step
 	}
-	for _, n := range open {
+	for _, n := range slices.Backward(open) {
 		if step := s.removal([]*model.Node{n}, nil); step != nil {
 			return step
 		}
