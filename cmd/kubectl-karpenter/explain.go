@@ -116,12 +116,21 @@ type explanation struct {
 	watch      watch
 	// progress is where the kinds are named that the user may not read; nil for nowhere.
 	progress io.Writer
+	// now is the time of the decision on files, RFC 3339; empty for the newest timestamp.
+	now string
+	// files is what was read of files last.
+	files *offline.InputSet
 }
 
 // print prints the answer once, or with --watch whenever it changes.
 func (e *explanation) print(command *cobra.Command, answer func(context.Context, io.Writer) error) error {
 	e.progress = command.ErrOrStderr()
-	return e.watch.run(command.Context(), command.OutOrStdout(), e.progress, answer)
+	return e.watch.run(command.Context(), command.OutOrStdout(), e.progress, func(ctx context.Context, out io.Writer) error {
+		if err := answer(ctx, out); err != nil || e.files == nil {
+			return err
+		}
+		return unreadable(e.files.Problems, e.progress)
+	})
 }
 
 func newExplainPodCommand() *cobra.Command {
@@ -203,6 +212,7 @@ func (e *explanation) addFlags(flags *pflag.FlagSet) {
 	addClusterFlags(flags, &e.live)
 	flags.StringArrayVar(&e.from, "from", nil,
 		"capture, or file or folder of manifests, to read instead of the cluster; may be repeated")
+	flags.StringVar(&e.now, "now", "", "the time of the decision with --from, RFC 3339 (default: the newest timestamp of the files)")
 	flags.StringVar(&e.instanceTypes, "instance-types", "", "file of instance types and prices (default: those of the cloud provider)")
 	flags.StringVarP(&e.output, "output", "o", formatText, orList(formats))
 	addPolicyFlags(flags, &e.policy)
@@ -269,17 +279,38 @@ func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSe
 		return nil, err
 	}
 	source := offline.Source{Live: len(e.from) == 0, Paths: e.from, Cluster: &e.live, InstanceTypes: e.instanceTypes}
-	if source.Live {
+	switch {
+	case source.Live && e.now != "":
+		return nil, cli.UsageErrorf("--now is for --from: a cluster is as it is now")
+	case source.Live:
 		source.Now = now
+	case e.now != "":
+		at, err := time.Parse(time.RFC3339, e.now)
+		if err != nil {
+			return nil, cli.UsageErrorf("--now is %q, want a time such as 2026-01-31T12:00:00Z", e.now)
+		}
+		source.Now = at
 	}
 	w, err := source.Read(ctx, e.policy)
 	if err == nil && !source.Live {
-		err = unusable(w, w.Problems, cmp.Or(e.progress, io.Discard))
+		err = e.noteFiles(w)
 	}
 	if err == nil && e.progress != nil && w.Denied() != "" {
 		fmt.Fprintf(e.progress, "%s: %s\n", plugin, w.Denied())
 	}
 	return w, err
+}
+
+// noteFiles prints what the answer assumes of the files. It returns an error if they have nothing that can be read.
+func (e *explanation) noteFiles(w *offline.InputSet) error {
+	progress := cmp.Or(e.progress, io.Discard)
+	if e.files = w; w.Empty() && len(w.Problems) > 0 {
+		return unreadable(w.Problems, progress)
+	}
+	for _, note := range w.Notes() {
+		fmt.Fprintf(progress, "%s: %s\n", plugin, note)
+	}
+	return nil
 }
 
 func newExplainNodeCommand() *cobra.Command {

@@ -85,8 +85,8 @@ func TestExplainFrom(t *testing.T) {
 	bad := "apiVersion: v1\nkind: Pod\nmetadata: {name: bad, namespace: shop}\nspec: {containers: 7}\n"
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML, "bad.yaml": bad})
 	out, said, err := runBoth(t, "", "explain", "pods", "--from", folder)
-	if err != nil || !strings.Contains(out, "pod default/web-0") || !strings.Contains(said, "bad.yaml") {
-		t.Errorf("%v, it printed %q and said %q, want the pods of web, and the file that is wrong", err, out, said)
+	if err == nil || !strings.Contains(err.Error()+said, "bad.yaml") || !strings.Contains(out, "pod default/web-0") {
+		t.Errorf("%v, it printed %q and said %q, want the pods of web, and the file that is wrong as an error", err, out, said)
 	}
 	if _, err := runProgram(t, "", "explain", "pods", "--from", filepath.Join(folder, "bad.yaml")); err == nil {
 		t.Error("with nothing readable there is no error")

@@ -98,7 +98,10 @@ func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) e
 	if v.output == formatWide {
 		page.columns = 0
 	}
-	return printOutcome(page, v.output, out)
+	if err := printOutcome(page, v.output, out); err != nil || v.files == nil {
+		return err
+	}
+	return unreadable(v.files.Problems, progress)
 }
 
 // pageOf adapts a fleet to the printer.

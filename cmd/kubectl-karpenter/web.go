@@ -106,7 +106,7 @@ func (f *pageFlags) run(ctx context.Context, in io.Reader, out, progress io.Writ
 		if err != nil {
 			return err
 		}
-		if err := unusable(overview, overview.Problems(), progress); err != nil {
+		if err := unusable(overview, progress); err != nil {
 			return err
 		}
 		options.Read = func(context.Context) (*offline.Overview, error) { return overview, nil }
@@ -143,7 +143,8 @@ func (f *pageFlags) overview(in io.Reader) func(context.Context) (*offline.Overv
 }
 
 // unusable prints what could not be read. It returns an error if there is nothing else.
-func unusable(o interface{ Empty() bool }, problems []error, progress io.Writer) error {
+func unusable(o *offline.Overview, progress io.Writer) error {
+	problems := o.Problems()
 	if len(problems) > 0 && o.Empty() {
 		return unreadable(problems, progress)
 	}

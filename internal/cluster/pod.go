@@ -21,6 +21,14 @@ type converted struct {
 	// workload is that which the pod counts for, "" for none. known says that it needs no virtual pod (replicas.go).
 	workload types.UID
 	known    bool
+	// delayed is set while it is too early to launch a node for the pod.
+	delayed delay
+}
+
+// delay is the time from which a node may be launched for a pod, and the timer that converts the pod again then.
+type delay struct {
+	until time.Time
+	timer *time.Timer
 }
 
 // current reports whether the builder has the current state of the pod. Deletion is compared separately, because this
@@ -50,11 +58,17 @@ func (s *Store) syncPod(key types.NamespacedName, e *entry, again bool) []ref {
 	var depends []ref
 	if pod, _ := e.now().(*corev1.Pod); pod != nil {
 		spec, e.converted.disposition, depends = s.convertPod(pod)
-		if e.converted.disposition == convert.Pending && s.waits(key, pod) {
+		if e.converted.disposition == convert.Pending {
+			e.converted.delayed = s.delay(key, pod, before.delayed)
+		}
+		if e.converted.delayed.timer != nil {
 			e.converted.disposition = convert.Ignore
 		}
 		e.converted.uid, e.converted.version = string(pod.UID), pod.ResourceVersion
 		e.converted.nominated, e.converted.leaving = spec.Nominated != "", pod.DeletionTimestamp != nil
+	}
+	if t := before.delayed.timer; t != nil && t != e.converted.delayed.timer {
+		t.Stop()
 	}
 	s.reportDeparture(before, e)
 	if before.disposition != convert.Ignore && (e.converted.disposition == convert.Ignore || before.uid != e.converted.uid) {
@@ -107,18 +121,22 @@ func podChange(before, after converted) Change {
 	return change
 }
 
-// waits reports whether it is too early to launch a node for the pod. The pod is converted again when it no longer is.
-func (s *Store) waits(key types.NamespacedName, pod *corev1.Pod) bool {
-	wait := time.Until(s.vocabulary.Pods.PlannedFrom(pod))
-	if wait <= 0 {
-		return false
+// delay returns the delay of a pod for which it is too early to launch a node, else the zero value. A timer that is set for
+// the same time is kept.
+func (s *Store) delay(key types.NamespacedName, pod *corev1.Pod, before delay) delay {
+	until := s.vocabulary.Pods.PlannedFrom(pod)
+	wait := time.Until(until)
+	switch {
+	case until.IsZero() || wait <= 0:
+		return delay{}
+	case before.timer != nil && before.until.Equal(until):
+		return before
 	}
-	time.AfterFunc(wait, func() {
+	return delay{until, time.AfterFunc(wait, func() {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
-		if now, _ := s.now(ref{pods, key}).(*corev1.Pod); now != nil && now.UID == pod.UID {
-			s.syncPod(key, s.entry(ref{pods, key}), false)
+		if e := s.objects[pods][key]; e != nil && e.converted.delayed.until.Equal(until) {
+			s.syncPod(key, e, false)
 		}
-	})
-	return true
+	})}
 }

@@ -22,36 +22,34 @@ func planned(s *Store) (count int) {
 // TestPodDelay verifies (PD-1) that a pod within its delay is not planned for, and never if it is bound meanwhile; and
 // that subscribers learn when the delay is over.
 func TestPodDelay(t *testing.T) {
-	s := newStore(t, Config{Pods: convert.PodRules{Delay: time.Millisecond}})
+	s := newStore(t, Config{Pods: convert.PodRules{Delay: 2 * time.Second}})
 	pending := s.Subscribe(PodsPending)
-	late := podAt(t, "late", "u1", "1", "")
-	late.CreationTimestamp = metav1.Now()
-	late.Annotations = map[string]string{karpv1.AnnotationPodScaleUpDelay: "30s"}
-	s.Saw(late)
-	bound := late.DeepCopy()
+	created := metav1.Now()
+	first := podAt(t, "first", "u1", "1", "")
+	first.CreationTimestamp = created
+	s.Saw(first)
+	bound := first.DeepCopy()
 	bound.ResourceVersion, bound.Spec.NodeName = "2", "n"
-	if n := planned(s); n != 0 {
-		t.Errorf("%d pods are planned for within the delay", n)
-	}
 	s.Saw(bound)
-	if n := planned(s); n != 0 {
-		t.Errorf("%d pods are planned for after the pod was bound", n)
-	}
+	later := podAt(t, "later", "u2", "1", "")
+	later.CreationTimestamp, later.Annotations = created, map[string]string{karpv1.AnnotationPodScaleUpDelay: "1h"}
+	s.Saw(later)
+	late := podAt(t, "late", "u3", "1", "")
+	late.CreationTimestamp = created
+	s.Saw(late)
+	changed := late.DeepCopy()
+	changed.ResourceVersion, changed.Annotations = "3", map[string]string{karpv1.AnnotationProvisionAfter: "1s"} // less than that of all
+	s.Saw(changed)
 	select {
 	case <-pending:
-		t.Error("a pod that waits counts as pending")
-	default:
+		if time.Since(created.Time) < 2*time.Second {
+			t.Error("a pod that waits counts as pending")
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("no pod is pending after the delay")
 	}
-	soon := podAt(t, "soon", "u2", "1", "")
-	soon.CreationTimestamp = metav1.Now()
-	soon.Annotations = map[string]string{karpv1.AnnotationProvisionAfter: "200ms"}
-	s.Saw(soon)
-	if n := planned(s); n != 0 {
-		t.Errorf("%d pods are planned for within the delay", n)
-	}
-	<-pending
 	if n := planned(s); n != 1 {
-		t.Errorf("%d pods are planned for after the delay, want one", n)
+		t.Errorf("%d pods are planned for after the delay, want one: of the others one is bound, and one waits for longer", n)
 	}
 }
 

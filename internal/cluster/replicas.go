@@ -345,10 +345,11 @@ func namesVolumes(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
 }
 
-// replicaSpec returns the virtual pod that is like the pattern. It returns nil if such a pod would not be planned, or is
-// not for kube-scheduler: other schedulers may keep pods in queues of their own.
+// replicaSpec returns the virtual pod that is like the pattern. It returns nil if such a pod would not be planned, or not at
+// once, or is not for kube-scheduler: other schedulers may keep pods in queues of their own.
 func (s *Store) replicaSpec(w *workload, pattern *corev1.Pod, ordinal int) *model.PodSpec {
-	if by := pattern.Spec.SchedulerName; by != "" && by != corev1.DefaultSchedulerName || len(pattern.Spec.SchedulingGates) > 0 {
+	if by := pattern.Spec.SchedulerName; by != "" && by != corev1.DefaultSchedulerName || len(pattern.Spec.SchedulingGates) > 0 ||
+		s.vocabulary.Pods.DelayOf(pattern) > 0 {
 		return nil
 	}
 	pod := *pattern // the conversion changes nothing in it

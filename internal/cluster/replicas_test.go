@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
@@ -285,6 +286,15 @@ func TestReplicasLikePods(t *testing.T) {
 			t.Errorf("the virtual pods request %d, want those of the new pod, %d more than %d", got, 1000, before)
 		}
 	})
+}
+
+// TestReplicasDelayed: pods for which no node is launched at once are not planned ahead of their creation either.
+func TestReplicasDelayed(t *testing.T) {
+	s := newScaling(t, byReplicaSet)
+	s.Store = newStore(t, Config{Replicas: true, Pods: convert.PodRules{Delay: time.Hour}})
+	see[appsv1.ReplicaSet](s, 1, "spec: {replicas: 10}")
+	s.pod("web-a", "", waits)
+	s.counts("then", 1, 0)
 }
 
 // TestReplicasOff: without the option no workload is watched, and there are no virtual pods.

@@ -29,7 +29,7 @@ func quotas(f *Facts, _ Options) []cloud.Finding {
 		case err != nil:
 			list = append(list, found(QuotaWithoutEffect, object, "it is invalid: spec.selector: "+err.Error(), "correct it: "+edit))
 		case valid != nil && valid.Status == metav1.ConditionFalse:
-			list = append(list, found(QuotaWithoutEffect, object, "it is invalid: "+valid.Message, "correct it: "+edit))
+			list = append(list, found(QuotaWithoutEffect, object, "it is invalid, and the controller keeps its last valid version, if it has seen one: "+valid.Message, "correct it: "+edit))
 		case q.Spec.Selector != nil && !f.mayCount(selector):
 			list = append(list, found(QuotaWithoutEffect, object,
 				fmt.Sprintf("its selector %s matches no node, and as far as is known no new node of any NodePool", selector),

@@ -142,7 +142,10 @@ func (d *Decision) Answer() *LaunchAnswer {
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	a.Preferences = d.preferences()
 	a.Overlays, a.WithoutOverlays = d.told.overlays, d.without
-	a.Quotas, a.WithoutQuotas = d.quotaOutcomes(), d.withoutQuotas
+	a.Quotas = d.quotaOutcomes()
+	if d.withoutQuotas != nil {
+		a.WithoutQuotas = d.withoutQuotas()
+	}
 	a.Buffers, a.Room = d.bufferOutcomes(), d.room()
 	for _, p := range d.snap.Pools {
 		if worst, bound := placement.LargestSpotShare(d.snap, p.Name, d.plan.Claims); bound {

@@ -51,6 +51,7 @@ type captureOptions struct {
 	// PriorityCutoff and NewPodDelay are the rules about pods for which no node is launched.
 	PriorityCutoff *int32          `json:"priorityCutoff,omitempty"`
 	NewPodDelay    metav1.Duration `json:"newPodDelay,omitzero"`
+	UnreadyBrake   string          `json:"unreadyBrake,omitempty"`
 	MaxPods        int             `json:"maxPods,omitempty"`
 	// Namespace is that of objects without one; empty means default.
 	Namespace string `json:"namespace,omitempty"`
@@ -73,7 +74,8 @@ type captureDisrupt struct {
 func (o *captureOptions) policy() Policy {
 	p := Policy{Preferences: o.PreferencePolicy, MinValues: o.MinValuesPolicy, NodePrice: o.NodeOverheadPrice,
 		PackingEffort: o.PackingEffort, WorkBudget: o.WorkBudget,
-		SchedulerConfig: o.SchedulerConfig, PodRules: convert.PodRules{PriorityCutoff: o.PriorityCutoff, Delay: o.NewPodDelay.Duration}}
+		SchedulerConfig: o.SchedulerConfig, UnreadyBrake: o.UnreadyBrake,
+		PodRules: convert.PodRules{PriorityCutoff: o.PriorityCutoff, Delay: o.NewPodDelay.Duration}}
 	if d := o.Disrupt; d != nil {
 		p.FeatureGates = d.FeatureGates
 		p.UntilStable, p.Economics = d.UntilStable,
@@ -93,7 +95,7 @@ func WriteCapture(path string, w *InputSet, p Policy, a Answer) error {
 		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale, Buffers: w.buffers.captured(), Denied: w.denied},
 		Options: captureOptions{Now: w.now, PreferencePolicy: p.Preferences, MinValuesPolicy: p.MinValues, NodeOverheadPrice: p.NodePrice,
 			PackingEffort: p.PackingEffort, WorkBudget: p.WorkBudget, SchedulerConfig: p.SchedulerConfig,
-			PriorityCutoff: p.PodRules.PriorityCutoff, NewPodDelay: metav1.Duration{Duration: p.PodRules.Delay},
+			UnreadyBrake: p.UnreadyBrake, PriorityCutoff: p.PodRules.PriorityCutoff, NewPodDelay: metav1.Duration{Duration: p.PodRules.Delay},
 			MaxPods: w.mostPods, Namespace: w.home},
 		Answer: text,
 	}

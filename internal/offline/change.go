@@ -168,7 +168,7 @@ func (o *Manifests) addPods(c *Change) error {
 	for i := range c.Pods {
 		pod := *of
 		pod.Name = "what-if-" + strconv.Itoa(i)
-		pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(o.newest)
+		pod.UID = types.UID(pod.Name) // without a time of creation, so that no delay of pods applies
 		assumeUnschedulable(&pod)
 		o.pods = append(o.pods, sourced[*corev1.Pod]{&pod, "the change", false})
 	}
@@ -223,10 +223,10 @@ func (o *Manifests) podLike(c *Change) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// workloadNameOf returns the workload of a pod as NAMESPACE/KIND/NAME, "" for a pod without one.
+// workloadNameOf returns the workload of a pod as NAMESPACE/KIND/NAME, "" for a pod without one and for those of nodes.
 func workloadNameOf(pod *corev1.Pod) string {
 	of, owned := ownerOf(pod)
-	if !owned {
+	if !owned || ownedByNode(pod) {
 		return ""
 	}
 	top := topOwner(model.Owner{Kind: of.kind, Name: of.name}, pod.Labels["pod-template-hash"])

@@ -78,8 +78,8 @@ type Decision struct {
 	denied []Denied
 	// without is the plan without NodeOverlays, nil if there are none.
 	without *OtherPlan
-	// withoutQuotas is the plan without CapacityQuotas, nil if there are none or it is the same.
-	withoutQuotas *OtherPlan
+	// withoutQuotas plans without CapacityQuotas; nil if there are none or the plan is the same.
+	withoutQuotas func() *OtherPlan
 }
 
 // Decide converts the objects and decides, rounds times. No state is kept between rounds.
@@ -96,11 +96,15 @@ func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
 	}
 	w.Problems = append(w.Problems, d.told.problems...)
 	d.without = w.withoutOverlays(opts)
-	if len(w.quotas) > 0 {
-		without := w.planWithout(opts, func(m *Manifests) { m.quotas = nil })
-		if *without != *figuresOfPlan(d.snap, d.plan, opts) {
-			d.withoutQuotas = without
+	d.withoutQuotas = func() *OtherPlan {
+		if len(w.quotas) == 0 {
+			return nil
 		}
+		without := w.planWithout(opts, func(m *Manifests) { m.quotas = nil })
+		if *without == *figuresOfPlan(d.snap, d.plan, opts) {
+			return nil
+		}
+		return without
 	}
 	w.aside = d.snap.DaemonsAside
 	return d

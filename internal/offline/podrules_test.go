@@ -82,7 +82,7 @@ func TestPodRules(t *testing.T) {
 		for _, s := range w.Disrupt(&policy, 1).steps {
 			reason = s.Reason
 		}
-		if c.reason != "" && reason != c.reason {
+		if reason != c.reason {
 			t.Errorf("%s: the node is removed as %q, want %q", name, reason, c.reason)
 		}
 		file := t.TempDir() + "/capture.json"

@@ -21,6 +21,8 @@ type Policy struct {
 	SchedulerConfig string
 	// PodRules are the controller's about pods for which no node is launched.
 	PodRules convert.PodRules
+	// UnreadyBrake is the controller's: off, or a share and a number of nodes such as 45%,3.
+	UnreadyBrake string
 	// Economics and untilStable apply only with --disrupt.
 	Economics   Economics
 	UntilStable bool
@@ -56,6 +58,9 @@ func (p *Policy) Check() error {
 	if _, _, err := gates.Read(p.FeatureGates); err != nil {
 		return inputErrorf("%w", err)
 	}
+	if _, err := disruption.ParseUnreadyBrake(p.UnreadyBrake); err != nil {
+		return inputErrorf("--unready-brake: %w", err)
+	}
 	return p.Economics.check()
 }
 
@@ -73,7 +78,8 @@ func (p *Policy) options() placement.Options {
 func (p *Policy) disruptOptions() disruption.Options {
 	on, _, _ := gates.Read(p.FeatureGates) // validated before
 	opts := disruption.Options{Placement: p.options(), Economics: p.Economics.options(), SpotToSpot: on["SpotToSpotConsolidation"], Static: on["StaticCapacity"]}
-	opts.Placement.AskNodes, opts.Placement.WorkBudget = false, 0 // what-ifs are not limited
+	opts.UnreadyBrake, _ = disruption.ParseUnreadyBrake(p.UnreadyBrake) // validated before
+	opts.Placement.AskNodes, opts.Placement.WorkBudget = false, 0       // what-ifs are not limited
 	return opts
 }
 

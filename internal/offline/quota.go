@@ -104,7 +104,7 @@ func quotasOf(snap *model.Snapshot, pool *model.Pool) []QuotaOutcome {
 // line returns the usage in one line.
 func (o *QuotaOutcome) line() string {
 	if o.Invalid != "" {
-		return fmt.Sprintf("quota %s: is invalid, and has no effect: %s\n", o.Name, o.Invalid)
+		return fmt.Sprintf("quota %s: is invalid and has no effect (a running controller keeps its last valid version): %s\n", o.Name, o.Invalid)
 	}
 	text := fmt.Sprintf("quota %s: %s", o.Name, limitParts(o.Limits))
 	if why := atLimit(o.Limits); why != "" {

@@ -85,7 +85,7 @@ func TestSimulateQuotas(t *testing.T) {
 	text := a.Text(0)
 	for _, want := range []string{
 		"quota all: nodes 1 of 2 (50%), cpu 2 of 100 (2%); it excludes 2 unschedulable pods\n",
-		"quota invalid: is invalid, and has no effect: ",
+		"quota invalid: is invalid and has no effect",
 		"quota large: cpu 0 of 7 (0%); its nodes use 0 of the limit of 7 of cpu, and its smallest instance type has 8; " +
 			"no further node is launched in it\n",
 		"without CapacityQuotas: 3 new nodes, 0 unschedulable, price 0.3000 USD per hour; with them -0.2000\n",
@@ -113,7 +113,7 @@ func TestExplainQuotaOfFiles(t *testing.T) {
 		"large": "  counts 0 nodes\n  new nodes of pool default, which has 0 of the nodes, may count; none is launched now: " +
 			"its nodes use 0 of the limit of 7 of cpu, and its smallest instance type has 8\n",
 		"misspelled": "  counts 0 nodes\n  new nodes of no pool may count\n",
-		"invalid":    "quota invalid: is invalid, and has no effect: ",
+		"invalid":    "quota invalid: is invalid and has no effect",
 	} {
 		o, err := w.ExplainQuota(&policy, name)
 		if err != nil {

@@ -138,6 +138,9 @@ func write(w http.ResponseWriter, r *http.Request, format string, at *reading, n
 	var err error
 	kind := ""
 	switch {
+	case v.Problem != "":
+		http.Error(w, v.Problem, http.StatusBadRequest)
+		return
 	case v.Waiting != "" || v.Sheet == nil:
 		http.Error(w, "the view is not ready", http.StatusServiceUnavailable)
 		return

@@ -354,7 +354,14 @@ func TestWhatIf(t *testing.T) {
 	if to := answer.Header.Get("Location"); to != "/what-if?pool=general&run=1&spot=1.5" {
 		t.Errorf("the form leads to %s", to)
 	}
-	for query, want := range map[string]string{"spot=x": "the factor of spot", "pods=-1": "number of pods",
+	if text, answer := c.get("/what-if?run=1&format=json&pods=-1"); answer.StatusCode != http.StatusBadRequest ||
+		!strings.Contains(text, "number of pods") {
+		t.Errorf("the document of a wrong change is answered with %s: %s", answer.Status, text)
+	}
+	if text, _ := c.get("/what-if?run=1&format=json&pods=2&cpu=10000"); !strings.Contains(text, `"unschedulable": 3`) {
+		t.Errorf("the document does not count the two pods that fit no type, beside the one that fits none as it is: %s", text)
+	}
+	for query, want := range map[string]string{"zone=nowhere": "no zone", "spot=x": "the factor of spot", "pods=-1": "number of pods",
 		"pods=5&cpu=lots": "request of cpu", "like=shop/StatefulSet/web": "give their number",
 		"pods=5&like=web": "no pod of web", "pods=5&cpu=1&like=shop/StatefulSet/web": "give one of them",
 		"yaml=kind:+Pod": "want a NodePool", "yaml=" + url.QueryEscape(strings.Replace(pool, "name: general",

@@ -269,6 +269,9 @@ func showWhatIf(r *request) (*shown, error) {
 		return v, nil
 	}
 	change, err := changeOf(q)
+	if err == nil && change.Zone != "" && !slices.Contains(f.Zones, change.Zone) {
+		err = fmt.Errorf("there is no zone %q, want one of %s", change.Zone, strings.Join(f.Zones, ", "))
+	}
 	if err != nil {
 		v.Problem = err.Error()
 		return v, nil
@@ -288,7 +291,7 @@ func showWhatIf(r *request) (*shown, error) {
 	v.Facts = compared(answer)
 	v.Extra["without"] = map[string]any{"after": answer.Without.After, "steps": len(answer.Without.Steps),
 		"unschedulable": answer.Without.Homeless}
-	v.Extra["atRest"] = answer.Cost
+	v.Extra["atRest"], v.Extra["unschedulable"] = answer.Cost, answer.With.Homeless
 	return v, nil
 }
 
@@ -327,7 +330,7 @@ func changeOf(q url.Values) (*offline.Change, error) {
 	if text := q.Get("pods"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("the number of pods is %q, want a whole number", text)
+			return nil, fmt.Errorf("the number of pods is %q, want a whole number, zero or more", text)
 		}
 		c.Pods = n
 	}

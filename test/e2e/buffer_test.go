@@ -65,10 +65,10 @@ func (s *stage) room(name string, replicas int32) *v1beta1.CapacityBuffer {
 	return buffer
 }
 
-// TestAdmissionByBuffer plays what Kueue plans to do (its KEP-5133): it makes room for a gated job by a buffer, deletes the buffer once it is provisioned, and admits the job at that moment.
-// The pods run on the nodes of the room, none of which is removed though empty nodes are removed at once, and nothing
-// more is launched. Kueue 0.17 creates no CapacityBuffer, so a client of this test does. Afterwards a buffer that is
-// created and deleted quickly again and again leaves no node (CB-11).
+// TestAdmissionByBuffer does what Kueue plans to do (its KEP-5133): it makes room for a gated job by a buffer, deletes the
+// buffer once it is provisioned, and admits the job at that moment. The pods run on the nodes of the room, none of which is
+// removed though empty nodes are removed at once, and nothing more is launched. Kueue 0.17 creates no CapacityBuffer, so a
+// client of this test does. Afterwards a buffer that is created and deleted quickly again and again leaves no node (CB-11).
 func TestAdmissionByBuffer(t *testing.T) {
 	s := onShared(t, "admission")
 	buffer := s.room("job-room", 3)

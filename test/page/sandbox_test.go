@@ -51,7 +51,7 @@ spec:
 `)
 }
 
-// TestOnSandbox opens the page of a living cluster, with a real control plane and controller: the nodes that were launched
+// TestOnSandbox opens the page of a live cluster, with a real control plane and controller: the nodes that were launched
 // are on it, the pod without a place has its reason, and the page tells of a later change.
 func TestOnSandbox(t *testing.T) {
 	browser(t)

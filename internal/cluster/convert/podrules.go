@@ -33,16 +33,22 @@ func (r PodRules) Expendable(pod *corev1.Pod) bool {
 
 // PlannedFrom returns when a node may be launched for the pod; the zero time for at once.
 func (r PodRules) PlannedFrom(pod *corev1.Pod) time.Time {
+	delay := r.DelayOf(pod)
+	if delay <= 0 || pod.CreationTimestamp.IsZero() {
+		return time.Time{}
+	}
+	return pod.CreationTimestamp.Add(delay)
+}
+
+// DelayOf returns for how long after the creation of the pod no node is launched for it.
+func (r PodRules) DelayOf(pod *corev1.Pod) time.Duration {
 	delay := r.Delay
 	for _, key := range []string{karpv1.AnnotationPodScaleUpDelay, karpv1.AnnotationProvisionAfter} {
 		if own, err := delayOf(pod, key); err == nil {
 			delay = max(delay, own)
 		}
 	}
-	if delay <= 0 || pod.CreationTimestamp.IsZero() {
-		return time.Time{}
-	}
-	return pod.CreationTimestamp.Add(delay)
+	return delay
 }
 
 // DelayProblems returns what is wrong with the pod's annotations of a delay. They have no effect then.

@@ -19,7 +19,7 @@ import (
 // node that could be removed.
 func (r *Reporter) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 	reported := map[string]bool{}
-	r.halted(snap)
+	r.halted(snap, proposal.Halted)
 	for _, kept := range proposal.Kept {
 		switch kept.Verdict.Code {
 		case plan.NodeProtected, plan.PDBBlocks, plan.PDBsConflict:
@@ -34,8 +34,7 @@ func (r *Reporter) blocked(snap *model.Snapshot, proposal disruption.Proposal) {
 }
 
 // halted reports that too many nodes are not ready for voluntary disruption.
-func (r *Reporter) halted(snap *model.Snapshot) {
-	v := r.Options.UnreadyBrake.Verdict(snap)
+func (r *Reporter) halted(snap *model.Snapshot, v plan.Verdict) {
 	paused := 0.0
 	if !v.OK() {
 		paused = 1

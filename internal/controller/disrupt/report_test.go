@@ -137,3 +137,25 @@ func TestDisruptTellsWhatWasDropped(t *testing.T) {
 		}
 	}
 }
+
+// TestDisruptTellsThatItIsHalted verifies the event and the metric while too many nodes are not ready, and that the metric
+// ends with that.
+func TestDisruptTellsThatItIsHalted(t *testing.T) {
+	w := loopcluster.New()
+	l := consolidating(w)
+	for _, halted := range []bool{true, false} {
+		l.Propose = func(snap *model.Snapshot, _ bool) (p disruption.Proposal) {
+			if p.Next = snap.Now.Add(time.Second); halted {
+				p.Halted = plan.Verdict{Code: plan.NodesUnready, Have: 5, Need: 10}
+			}
+			return p
+		}
+		got := strings.Join(l.step(t, w, time.Minute), "\n")
+		if strings.Contains(got, "VoluntaryDisruptionPaused") != halted {
+			t.Errorf("halted %v: the events are %s", halted, got)
+		}
+		if n := testutil.ToFloat64(l.Report.Metrics.VoluntaryDisruptionPaused.WithLabelValues("nodes_unready")); (n == 1) != halted {
+			t.Errorf("halted %v: the metric is %v", halted, n)
+		}
+	}
+}

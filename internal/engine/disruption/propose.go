@@ -25,6 +25,8 @@ type Proposal struct {
 	// Next is the earliest time at which a node that is kept only temporarily could be removed; zero if time alone
 	// changes nothing.
 	Next time.Time
+	// Halted is why no command may begin, whatever the node; OK if commands may.
+	Halted plan.Verdict
 }
 
 // Kept is a node that is kept, the reason for which it might be removed, and the verdict that keeps it.
@@ -67,6 +69,7 @@ func Propose(snap *model.Snapshot, opts Options) Proposal {
 		}
 	}
 	if v := opts.UnreadyBrake.Verdict(snap); !v.OK() {
+		p.Halted = v
 		p.halt(r, v)
 		return p
 	}
