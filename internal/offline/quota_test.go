@@ -57,6 +57,28 @@ func readQuotas(t *testing.T) (*InputSet, Policy) {
 	return w, policy
 }
 
+// TestQuotaInTheWay checks that of several limits the one is named that excludes the cheapest type: amounts of different
+// resources do not compare.
+func TestQuotaInTheWay(t *testing.T) {
+	for limits, want := range map[string]string{
+		`{cpu: 4, karpenter-go.github.io/usd-per-hour: "0.05"}`: "CapacityQuota q has 0.05 of karpenter-go.github.io/usd-per-hour left, " +
+			"the cheapest of 2 matching types counts 0.1",
+		"{cpu: 1, memory: 1Ti}": "CapacityQuota q has 1 of cpu left, the cheapest of 2 matching types counts 2",
+	} {
+		quota := "apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityQuota\nmetadata: {name: q}\nspec: {limits: {resources: " + limits + "}}\n"
+		folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": poolYAML, "quota.yaml": quota, "web.yaml": webYAML})
+		policy := DefaultPolicy()
+		source := Source{Paths: []string{folder}, Cluster: &Cluster{}}
+		w, err := source.Read(t.Context(), policy)
+		if err != nil || len(w.Problems) > 0 {
+			t.Fatal(err, w.Problems)
+		}
+		if text := w.Decide(&policy, 1).Answer().Text(0); !strings.Contains(text, want) {
+			t.Errorf("%s: the text lacks %q:\n%s", limits, want, text)
+		}
+	}
+}
+
 // TestSimulateQuotas checks that quotas of files limit the plan, what the answer says of them, and that a capture plans
 // the same.
 func TestSimulateQuotas(t *testing.T) {

@@ -471,7 +471,7 @@ func quotaReached(o operands) string {
 	if o.Types == 0 {
 		return text + "the node counts " + need
 	}
-	return text + "the smallest of " + count(o.Types, "matching type") + " counts " + need
+	return text + "the cheapest of " + count(o.Types, "matching type") + " counts " + need
 }
 
 func nodeFull(o operands) string {

@@ -266,17 +266,17 @@ func (q *inquiry) askQuotas() {
 	}
 	passes := q.none()
 	for t := range q.pool.spec.Eligible.All() {
-		if v := q.quotaFor(t); v.OK() {
+		if v, _ := q.quotaFor(t); v.OK() {
 			passes.Add(t)
 		}
 	}
 	q.add(plan.Verdict{Code: plan.QuotaReached}, passes)
 }
 
-// quotaFor returns the verdict of the quotas about the type: the one that excludes its cheapest offering, if they exclude
-// all of them.
-func (q *inquiry) quotaFor(t int) plan.Verdict {
-	var first plan.Verdict
+// quotaFor returns the verdict of the quotas about the type: the one that excludes its cheapest offering, and the price of
+// that, if they exclude all of them. Needs do not compare: they are amounts of different resources.
+func (q *inquiry) quotaFor(t int) (cheapest plan.Verdict, price int64) {
+	price = math.MaxInt64
 	_, classes := q.pool.offered(q.both)
 	for _, class := range classes {
 		if !q.pool.spec.Types.Classes[class].Types.Has(t) {
@@ -285,13 +285,13 @@ func (q *inquiry) quotaFor(t int) plan.Verdict {
 		p := typeOffering{t, class, q.pool.spec.Types.Classes[class].Price[t]}
 		v := q.pool.quotaVerdict(q.pool.quotasOf(q.pool.pinned(q.both, class), q.pool.only(t)), q.pool.use(p))
 		if v.OK() {
-			return v
+			return v, p.price
 		}
-		if first.OK() || v.Need < first.Need {
-			first = v
+		if p.price < price {
+			cheapest, price = v, p.price
 		}
 	}
-	return first
+	return cheapest, price
 }
 
 // walk evaluates the rules in order until no type is left.
@@ -351,14 +351,11 @@ func (q *inquiry) complete(v plan.Verdict, among bitset.Set) plan.Verdict {
 			}
 		}
 	case plan.QuotaReached:
-		least := plan.Verdict{Need: math.MaxInt64}
+		least := int64(math.MaxInt64)
 		for t := range among.All() {
-			if one := q.quotaFor(t); !one.OK() && one.Need < least.Need {
-				least = one
+			if one, price := q.quotaFor(t); !one.OK() && price < least {
+				v, least = one, price
 			}
-		}
-		if !least.OK() {
-			return least
 		}
 	}
 	return v
