@@ -9,10 +9,9 @@ import (
 
 // Properties of how much consolidation moves, and what it is for.
 const (
-	// Churns: without a disturbance, consolidation moves the pods of an owner at most three times within an hour: evictions
-	// are counted by owner, and its pods too. Twice is the aim: history 4294967300 moves
-	// seven pods 15 times. After each change of pods, prices or rules another fleet may be the cheapest, so that a world that
-	// changes every minute may move them more often.
+	// Churns: without a disturbance, consolidation moves the pods of an owner at most twice within an hour: evictions are
+	// counted by owner, and its pods too. After each change of pods, prices or rules another fleet may be the cheapest, so
+	// that a world that changes every minute may move them more often. Preemption by kube-scheduler is such a change.
 	Churns = "churn"
 	// StaysCheap: the cost of a world at rest does not rise while pods and prices remain as they are. It is checked where
 	// no pod is pending and no node has drifted or drains.
@@ -21,7 +20,7 @@ const (
 
 const (
 	// mostMoves is how often the pods of an owner may be moved within churnTime.
-	mostMoves = 3
+	mostMoves = 2
 	churnTime = time.Hour
 	// aging is how long a world at rest is observed: a minimum stay ends in it.
 	aging = 70 * time.Minute

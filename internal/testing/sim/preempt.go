@@ -169,6 +169,7 @@ func (w *world) victims(p *pod, n *node) ([]*pod, bool) {
 
 // preempt deletes the victims, and reports them to every process.
 func (w *world) preempt(p *pod, n *node, victims []*pod) {
+	w.disturbed = w.now // by kube-scheduler: other pods are there, and on other nodes
 	for _, v := range victims {
 		if !v.deleting.IsZero() {
 			continue
