@@ -25,13 +25,14 @@ import (
 // costs as much as a large new node, the most expensive nodes that the budgets allow at once may together. So of the
 // nodes whose pods need no new node, the cheapest are removed first.
 //
-// Cost: a few packings of the pods of the selected nodes, and one what-if for each examined pair of a node and a new
-// node.
+// Cost: a few packings of the pods of the selected nodes, and one what-if for each examined pair of a set of nodes and a
+// new node: 12 times 23 at most, for each step.
 
-// mostPairs is how many nodes and how many new nodes are examined as pairs, those with the highest prices.
+// mostPairs is how many nodes, alone and together, and how many new nodes are examined as pairs, those with the highest
+// prices.
 const mostPairs = 12
 
-// walk begins removals of the selected nodes one by one, as long as the budgets allow it, and returns the nodes that
+// walk begins removals of some of the selected nodes at a time, as long as the budgets allow it, and returns the nodes that
 // remain selected.
 func (s *search) walk(nodes []*model.Node) []*model.Node {
 	for len(nodes) > 0 && !s.spent() {
@@ -117,13 +118,13 @@ func (s *search) exchange(nodes []*model.Node, target []plan.NewClaim) *change {
 }
 
 // sets returns the sets of nodes that may be exchanged for one node: each node alone, and the most expensive nodes, as
-// many as the budgets allow at once.
+// many as the budgets allow at once. Of both there are mostPairs at most.
 func (s *search) sets(nodes []*model.Node) [][]*model.Node {
 	var sets [][]*model.Node
 	for i := range nodes[:min(len(nodes), mostPairs)] {
 		sets = append(sets, nodes[i:i+1])
 	}
-	for n := 2; n <= len(nodes) && s.admitted(nodes[:n]); n++ {
+	for n := 2; n <= min(len(nodes), mostPairs) && s.admitted(nodes[:n]); n++ {
 		sets = append(sets, nodes[:n])
 	}
 	return sets
