@@ -392,32 +392,51 @@ func (e *explanation) explainNode(ctx context.Context, w *offline.InputSet, name
 }
 
 func newExplainOverlayCommand() *cobra.Command {
-	var e explanation
-	command := &cobra.Command{
+	explain := func(w *offline.InputSet, _ *offline.Policy, name string) (*offline.OverlayDetails, error) {
+		return w.ExplainOverlay(name)
+	}
+	return newClusterExplanation("NodeOverlay", explain, &cobra.Command{
 		Use:     "overlay NAME",
 		Aliases: []string{"overlays", "nodeoverlay", "nodeoverlays"},
 		Short:   "Explain which prices and resources a NodeOverlay changes",
 		Long: `Reads the cluster once and prints, for each NodePool, which prices of offerings and which resources of instance types a
 NodeOverlay changes, from which value to which, and which other NodeOverlay takes precedence. Nothing is changed.`,
 		Example: "  kubectl karpenter explain overlay savings-plan\n  kubectl karpenter explain overlay savings-plan -o json",
-		Args:    oneName("the name of the NodeOverlay"),
+	})
+}
 
-		ValidArgsFunction: completeName("NodeOverlay"),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			return e.print(command, func(ctx context.Context, out io.Writer) error {
-				w, err := e.read(ctx, time.Now())
-				if err != nil {
-					return err
-				}
-				outcome, err := w.ExplainOverlay(bareName(command, arguments[0]))
-				if err != nil {
-					return err
-				}
-				return printOutcome(outcome, e.output, out)
-			})
-		},
+func newExplainQuotaCommand() *cobra.Command {
+	return newClusterExplanation("CapacityQuota", (*offline.InputSet).ExplainQuota, &cobra.Command{
+		Use:     "quota NAME",
+		Aliases: []string{"quotas", "capacityquota", "capacityquotas", "cq"},
+		Short:   "Explain which nodes a CapacityQuota counts, what is left of it, and what it excludes",
+		Long: `Reads the cluster once, decides as the controller would, and prints what the nodes of a CapacityQuota use of its limits,
+which nodes and NodePools count, whether a further node of each NodePool fits, and for which pods the quota excludes a
+NodePool. With --from, a capture or manifests are read instead of the cluster. Nothing is changed.`,
+		Example: "  kubectl karpenter explain quota gpus\n  kubectl karpenter explain quota gpus -o json\n" +
+			"  kubectl karpenter explain quota gpus --from capture.json",
+	})
+}
+
+// newClusterExplanation completes a command that explains one object of a kind without namespaces.
+func newClusterExplanation[T outcome](kind string, explain func(*offline.InputSet, *offline.Policy, string) (T, error),
+	command *cobra.Command) *cobra.Command {
+	var e explanation
+	command.Args, command.ValidArgsFunction = oneName("the name of the "+kind), completeName(kind)
+	command.RunE = func(command *cobra.Command, arguments []string) error {
+		return e.print(command, func(ctx context.Context, out io.Writer) error {
+			w, err := e.read(ctx, time.Now())
+			if err != nil {
+				return err
+			}
+			answer, err := explain(w, &e.policy, bareName(command, arguments[0]))
+			if err != nil {
+				return err
+			}
+			return printOutcome(answer, e.output, out)
+		})
 	}
-	addNamespaceFlag(command.Flags(), &offline.Connection{}, "ignored, as by kubectl: NodeOverlays have no namespace")
+	addNamespaceFlag(command.Flags(), &offline.Connection{}, "ignored, as by kubectl: "+kind+"s have no namespace")
 	e.addFlags(command.Flags())
 	e.watch.addFlags(command.Flags())
 	return command
