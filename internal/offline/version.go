@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
@@ -19,6 +20,7 @@ var readVersions = map[string]string{
 	"NodePool": "karpenter.sh/v1", "NodeClaim": "karpenter.sh/v1", "NodeOverlay": "karpenter.sh/v1alpha1", awsv1.Kind: awsv1.GroupVersion.String(),
 	"Deployment": appsVersion, "StatefulSet": appsVersion, "ReplicaSet": appsVersion, "DaemonSet": appsVersion,
 	"Job": batchVersion, "CronJob": batchVersion,
+	"CapacityBuffer": autoscalingv1beta1.GroupVersion.String(), "CapacityQuota": autoscalingv1beta1.GroupVersion.String(),
 	"PriorityClass": "scheduling.k8s.io/v1", "StorageClass": "storage.k8s.io/v1", "CSINode": "storage.k8s.io/v1",
 	"PodDisruptionBudget": "policy/v1", "RuntimeClass": "node.k8s.io/v1", "LimitRange": "v1",
 	"Pod": "v1", "Node": "v1", "Namespace": "v1", "Service": "v1", "ReplicationController": "v1",
