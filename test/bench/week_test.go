@@ -29,7 +29,7 @@ func TestWeek(t *testing.T) {
 	}
 }
 
-// TestWeekFinds checks that a lost pod and one that cannot be placed are errors.
+// TestWeekFinds checks that a lost pod, one that cannot be placed, and one that waits for too long are errors.
 func TestWeekFinds(t *testing.T) {
 	b := &bench{folder: t.TempDir()}
 	pool, err := b.mixedPool()
@@ -48,6 +48,13 @@ func TestWeekFinds(t *testing.T) {
 	pool.Blocked = &model.Rejection{Reason: "not ready"}
 	if err := newWeek(pool, 5, 1).play(1); err == nil || !strings.Contains(err.Error(), "no room for pod") {
 		t.Errorf("without a pool, the week ends with %v", err)
+	}
+
+	pool.Blocked = nil
+	slow := newWeek(pool, 5, 1)
+	slow.MachineTime = 2 * longestPending
+	if err := slow.play(1); err == nil || !strings.Contains(err.Error(), "a pod is pending for") {
+		t.Errorf("with slow machines, the week ends with %v", err)
 	}
 }
 

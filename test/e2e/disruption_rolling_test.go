@@ -83,5 +83,6 @@ func (s *stage) priceOf(n *corev1.Node) float64 {
 			}
 		}
 	}
+	s.t.Errorf("node %s has no offering that kwok knows: %v", n.Name, n.Labels)
 	return 0
 }
