@@ -151,11 +151,8 @@ func (f *fleet) fillUp(b *bin, pg *pendingGroup, n int) {
 func (f *fleet) giveBack(b *bin) {
 	f.releases.note()
 	ps := f.poolOf(b)
-	ps.refund(b.charged)
+	ps.refund(b.charged, 1)
 	ps.quotas.refund(b.quotas, b.charged, 1)
-	if ps.nodes != model.NoLimit {
-		ps.nodes++
-	}
 	if b.reservation != "" {
 		f.reservations.add(b.reservation, 1)
 	}
@@ -168,7 +165,7 @@ func (f *fleet) recharge(b *bin) {
 		return
 	}
 	if largest := ps.largest(b.kinds, b.row); !largest.Equal(b.charged) {
-		ps.refund(b.charged.Sub(largest))
+		ps.refund(b.charged.Sub(largest), 0)
 		ps.quotas.refund(b.quotas, b.charged.Sub(largest), 0)
 		b.charged = largest
 		f.releases.note()

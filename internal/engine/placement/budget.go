@@ -151,10 +151,10 @@ func mixed(n int64) uint64 {
 }
 
 // chunks iterates over the runs of adjacent groups that are alike.
-func chunks(groups []*pendingGroup, alike func(a, b *pendingGroup) bool) iter.Seq[[]*pendingGroup] {
-	return func(yield func([]*pendingGroup) bool) {
+func chunks[T any](groups []T, alike func(a, b T) bool) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
 		for len(groups) > 0 {
-			end := slices.IndexFunc(groups, func(pg *pendingGroup) bool { return !alike(groups[0], pg) })
+			end := slices.IndexFunc(groups, func(t T) bool { return !alike(groups[0], t) })
 			if end < 0 {
 				end = len(groups)
 			}

@@ -19,7 +19,7 @@ func (k *packing) duals(demand []float64) []float64 {
 	if k.rows == nil {
 		k.rows, k.prices = make([][]float64, len(k.offerings)), make([]float64, len(k.offerings))
 		for i, b := range k.offerings {
-			k.rows[i], k.prices[i] = floats(b.net, len(demand)), float64(b.price+k.pool.nodePrice)
+			k.rows[i], k.prices[i] = floats(b.net, len(demand)), float64(b.price)
 		}
 	}
 	value := k.tableau.maximize(demand, k.rows, k.prices)
@@ -32,7 +32,7 @@ func (k *packing) duals(demand []float64) []float64 {
 	return value
 }
 
-// netOffering is an offering with the room for pods on its node.
+// netOffering is an offering with the room for pods on its node. Its price includes that of the node.
 type netOffering struct {
 	typeOffering
 	net quantity.Vector
@@ -40,19 +40,22 @@ type netOffering struct {
 
 // offeringsFor lists the offerings available to any of the candidates. It omits those that are no larger and no cheaper
 // than another one: their constraint follows from the other's.
-func offeringsFor(cands []*packCandidate) []netOffering {
+func (f *fleet) offeringsFor(cands []*packCandidate) []netOffering {
 	offers, seen := map[*offer]bool{}, map[typeOffering][]*model.Room{}
 	var all []netOffering
 	for _, cand := range cands {
-		for _, o := range cand.offers {
-			if offers[o] {
-				continue
-			}
-			offers[o] = true
-			for _, b := range o.front {
-				if room := o.room(b); !slices.Contains(seen[b], room) {
-					seen[b] = append(seen[b], room)
-					all = append(all, netOffering{b, room.Net[b.kind]})
+		for _, in := range cand.offers {
+			for _, o := range in.offers {
+				if offers[o] {
+					continue
+				}
+				offers[o] = true
+				for _, b := range o.front {
+					room := o.room(b)
+					if b.price += f.pools[in.pool].nodePrice; !slices.Contains(seen[b], room) {
+						seen[b] = append(seen[b], room)
+						all = append(all, netOffering{b, room.Net[b.kind]})
+					}
 				}
 			}
 		}

@@ -92,6 +92,15 @@ func (f *fleet) clone(changing ...*poolState) *fleet {
 	return c
 }
 
+// same returns this fleet's state of pools of another one.
+func (f *fleet) same(pools []*poolState) []*poolState {
+	own := make([]*poolState, len(pools))
+	for i, ps := range pools {
+		own[i] = f.pools[ps.index]
+	}
+	return own
+}
+
 // adopt takes over the result of a what-if.
 func (f *fleet) adopt(c *fleet) {
 	f.bins = c.bins

@@ -66,9 +66,8 @@ func (l *launcher) batchesOf(b *bin) []*domainBatch {
 
 // hasRoom reports whether the pool can launch a node for one of the batch's pods within its limits.
 func (l *launcher) hasRoom(ps *poolState, batch *domainBatch) bool {
-	cand := l.candidate(ps, batch)
-	return cand != nil && slices.ContainsFunc(cand.offers, func(o *offer) bool {
-		return slices.ContainsFunc(o.front, func(b typeOffering) bool {
+	return slices.ContainsFunc(offersThatHold(ps, batch, l.fleet.offersTo(ps, batch.pending, batch.rows)), func(o *offer) bool {
+		return slices.ContainsFunc(ps.frontWithin(o), func(b typeOffering) bool {
 			return ps.holdsNode(o, b) && o.holds(batch.pending.group, b) && !ps.usedUp(b)
 		})
 	})

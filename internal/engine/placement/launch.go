@@ -21,53 +21,71 @@ func (l *launcher) on(f *fleet) *launcher {
 	return &other
 }
 
-// launch opens new bins, pool by pool in order of weight, among equals by price. Pods that a pool cannot take, because
-// of its limits or types, go to the next pool.
+// launch opens new bins, in the pools of the highest weight first. Pools of equal weight are one market: each bin is
+// opened where its content costs least. Pods that no pool of a weight can take, because of limits or types, go to the
+// next weight.
 func (l *launcher) launch(batches []*domainBatch) {
 	for _, tier := range l.tiers() {
-		for _, g := range l.poolOrders(tier, batches) {
-			from := len(l.fleet.bins)
-			if cands := l.candidates(g.pool, g.batches); len(cands) > 0 {
-				l.packBest(g.pool, cands)
-			}
-			l.detectInversion(g.pool, batches, from)
+		from := len(l.fleet.bins)
+		if pools, cands := l.candidates(tier, batches); len(cands) > 0 {
+			l.packBest(pools, cands)
+		}
+		for _, ps := range tier {
+			l.detectInversion(ps, batches, from)
 		}
 	}
 }
 
-// candidates lists the batches that still have pods and that some available type can hold.
-func (l *launcher) candidates(ps *poolState, batches []*domainBatch) []*packCandidate {
-	var list []*packCandidate
-	for _, batch := range batches {
-		if len(batch.left) == 0 {
-			continue
+// tiers groups the pools by weight.
+func (l *launcher) tiers() [][]*poolState {
+	return slices.Collect(chunks(l.fleet.pools, func(a, b *poolState) bool { return a.spec.Weight == b.spec.Weight }))
+}
+
+// candidates lists the batches that still have pods and that some available type can hold, and the pools that can take
+// any of them.
+func (l *launcher) candidates(tier []*poolState, batches []*domainBatch) ([]*poolState, []*packCandidate) {
+	var pools []*poolState
+	list, of := []*packCandidate(nil), make([]*packCandidate, len(batches))
+	for _, ps := range tier {
+		used := false
+		for i, batch := range batches {
+			if len(batch.left) == 0 {
+				continue
+			}
+			offers := offersThatHold(ps, batch, l.fleet.offersTo(ps, batch.pending, batch.rows))
+			if len(offers) == 0 {
+				continue
+			}
+			if of[i] == nil {
+				of[i] = &packCandidate{batch: batch, pending: batch.pending, left: batch.left, costFactor: 1}
+			}
+			of[i].offers = append(of[i].offers, poolOffers{ps.index, offers})
+			used = true
 		}
-		if cand := l.candidate(ps, batch); cand != nil {
+		if used {
+			pools = append(pools, ps)
+		}
+	}
+	for _, cand := range of {
+		if cand != nil {
 			list = append(list, cand)
 		}
 	}
-	return list
+	return pools, list
 }
 
-// candidate returns the batch if some type that is available in the pool can hold it, else nil.
-func (l *launcher) candidate(ps *poolState, batch *domainBatch) *packCandidate {
-	return newCandidate(ps, batch, l.fleet.offersTo(ps, batch.pending, batch.rows))
-}
-
-func newCandidate(ps *poolState, batch *domainBatch, offers []*offer) *packCandidate {
-	if daemonsExclude(batch.pending, ps.daemons) {
+// offersThatHold returns those of the pool's offers to the batch that have a type for one of its pods.
+func offersThatHold(ps *poolState, batch *domainBatch, offers []*offer) []*offer {
+	if len(offers) == 0 || daemonsExclude(batch.pending, ps.daemons) {
 		return nil
 	}
-	cand := &packCandidate{batch: batch, pending: batch.pending, left: batch.left, costFactor: 1}
+	var list []*offer
 	for _, o := range offers {
 		if slices.ContainsFunc(o.front, func(b typeOffering) bool { return o.holds(batch.pending.group, b) }) {
-			cand.offers = append(cand.offers, o)
+			list = append(list, o)
 		}
 	}
-	if len(cand.offers) == 0 {
-		return nil
-	}
-	return cand
+	return list
 }
 
 // inversion is what a run knows about pods of a higher priority that lost scarce capacity to lower ones.
@@ -87,6 +105,9 @@ func (l *launcher) detectInversion(ps *poolState, batches []*domainBatch, from i
 		return
 	}
 	for _, b := range l.fleet.bins[from:] {
+		if b.pool != ps.index {
+			continue
+		}
 		low, high := b.ranks()
 		v.served[ps.index] = min(v.served[ps.index], low)
 		if b.reservation != "" {
@@ -105,12 +126,12 @@ func (l *launcher) detectInversion(ps *poolState, batches []*domainBatch, from i
 
 // limitsTurnAway reports whether a node could be launched for the batch in the pool without the limits.
 func (l *launcher) limitsTurnAway(ps *poolState, batch *domainBatch) bool {
-	cand := newCandidate(ps, batch, l.fleet.offersBeyondLimit(ps, batch.pending, batch.rows))
-	if cand == nil {
+	offers := offersThatHold(ps, batch, l.fleet.offersBeyondLimit(ps, batch.pending, batch.rows))
+	if len(offers) == 0 {
 		return false
 	}
-	return ps.nodes == 0 || !slices.ContainsFunc(cand.offers, func(o *offer) bool {
-		return slices.ContainsFunc(o.front, func(b typeOffering) bool {
+	return ps.nodes == 0 || !slices.ContainsFunc(offers, func(o *offer) bool {
+		return slices.ContainsFunc(ps.frontWithin(o), func(b typeOffering) bool {
 			return ps.holdsNode(o, b) && o.holds(batch.pending.group, b)
 		})
 	})
@@ -120,7 +141,7 @@ func (l *launcher) limitsTurnAway(ps *poolState, batch *domainBatch) bool {
 // reservation although a used-up reservation would have held them.
 func (l *launcher) missesReservation(ps *poolState, batch *domainBatch, from int) bool {
 	unreserved := slices.ContainsFunc(l.fleet.bins[from:], func(b *bin) bool {
-		return b.reservation == "" && slices.ContainsFunc(b.placed, func(s placedPods) bool { return s.pending == batch.pending })
+		return b.pool == ps.index && b.reservation == "" && slices.ContainsFunc(b.placed, func(s placedPods) bool { return s.pending == batch.pending })
 	})
 	if !unreserved {
 		return false

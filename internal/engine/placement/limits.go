@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -45,10 +47,67 @@ func (ps *poolState) dropLarger(set bitset.Set, chosen quantity.Vector) {
 	}
 }
 
+// bounded reports whether limits of the pool or quotas count its nodes or their resources.
+func (ps *poolState) bounded() bool {
+	return ps.limited() || ps.nodes != model.NoLimit || len(ps.counting) > 0
+}
+
+// withoutLimits returns a copy of the fleet for a what-if that ignores the limits of these pools, and all quotas.
+func (f *fleet) withoutLimits(pools []*poolState) *fleet {
+	c := f.clone(pools...)
+	clear(c.quotas)
+	for i := range c.quotas {
+		c.quotas[i].nodes = model.NoLimit
+	}
+	for _, ps := range c.same(pools) {
+		ps.account, ps.quotaRules = account{nodes: model.NoLimit}, quotaRules{snap: f.snap, usd: -1}
+	}
+	return c
+}
+
+// within returns a copy of the fleet with the bins that were opened without regard to limits, each narrowed to what the
+// limits permit. It returns nil if they do not permit all of them.
+func (f *fleet) within(pools []*poolState, result *fleet, from int) *fleet {
+	c := f.clone(pools...)
+	for _, ps := range c.same(pools) {
+		ps.spotShare = result.pools[ps.index].spotShare
+	}
+	*c.reservations = *result.reservations
+	copy(c.counters.totals, result.counters.totals)
+	for _, b := range result.bins[from:] {
+		if b = c.limitedTo(b); b == nil {
+			return nil
+		}
+		c.bins = append(c.bins, b)
+	}
+	return c
+}
+
+// limitedTo returns the bin with the types that the limits permit, charged to them, or nil if there are none.
+func (f *fleet) limitedTo(b *bin) *bin {
+	ps, own := f.poolOf(b), *b
+	kinds := b.kinds
+	if own.row = slices.Clone(b.row); ps.limited() {
+		kinds = f.withinLimits(ps, kinds, b.kind)
+	}
+	own.kinds, own.charged, own.quotas = f.withinQuotas(ps, &own, kinds)
+	_, within := ps.account.within(own.charged)
+	if own.kinds.Empty() || !f.opts.RelaxMinValues && !ps.diverse(own.kinds).OK() ||
+		!within || ps.nodes == 0 || !ps.quotas.admit(own.quotas, own.charged) {
+		return nil
+	}
+	if !own.kinds.Equal(b.kinds) {
+		own.lowest, own.free = ps.lowestPrice(own.kinds, own.row), f.widest(&own).Sub(own.used)
+	}
+	ps.charge(own.charged)
+	ps.quotas.charge(own.quotas, own.charged)
+	return &own
+}
+
 // limited reports whether limits of the pool or quotas apply to resources of its nodes.
 func (ps *poolState) limited() bool { return len(ps.scarceList) > 0 || ps.usd >= 0 }
 
 // scarce reports whether the pool has any limit or reservation.
 func (ps *poolState) scarce() bool {
-	return ps.limited() || ps.nodes != model.NoLimit || len(ps.counting) > 0 || len(ps.reservations.left) > 0
+	return ps.bounded() || len(ps.reservations.left) > 0
 }

@@ -5,97 +5,181 @@ import (
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Local repair. Greedy filling ends with bins that hold little. The worst of them are tried in pairs: the content of
-// two may cost less on one larger node, because each node has a price of its own.
+// Local repair. Greedy filling ends with bins that hold little. Sets of the worst of them and of the last ones are
+// tried as one bin: their content may cost less on one larger node, because each node has a price of its own.
 
 // worst is how many bins of a packing are tried with each other.
 const worst = 10
 
-// merge joins pairs of bins opened since from while that reduces the cost.
-func (l *launcher) merge(ps *poolState, from int, value []float64) {
-	if ps.limited() || len(ps.counting) > 0 || ps.nodes != model.NoLimit || ps.spotShare != nil {
-		// Limits and shares were charged for both bins, and other pods were refused for them.
-		return
-	}
-	for {
-		a, b, joined := l.bestPair(ps, l.worstBins(ps, from, value))
+// merge joins bins opened since from while that reduces the cost, and reports whether there were any.
+func (l *launcher) merge(from int, value []float64) bool {
+	for merged := false; ; merged = true {
+		bins := slices.DeleteFunc(slices.Clone(l.fleet.bins[from:]), func(b *bin) bool { return !b.mayJoin(l.fleet.poolOf(b)) })
+		set, joined := l.bestSet(setsOf(bins, l.worstFirst(bins, value)))
 		if joined == nil {
-			return
+			return merged
 		}
-		*a = *joined
-		l.fleet.bins = slices.DeleteFunc(l.fleet.bins, func(c *bin) bool { return c == b })
+		l.fleet.exchange(set, joined)
 	}
 }
 
-// worstBins returns the bins with the highest price per value of their content, among those that may be joined.
-func (l *launcher) worstBins(ps *poolState, from int, value []float64) []*bin {
-	type priced struct {
-		bin   *bin
-		ratio float64
-	}
-	var list []priced
-	for _, b := range l.fleet.bins[from:] {
-		if b.pool == ps.index && b.mayJoin(ps) {
-			list = append(list, priced{b, float64(b.lowest+ps.nodePrice) / worth(b.used, value)})
+// setsOf lists the sets of bins that are tried as one: each pair of the worst, and the first and last of both lists.
+func setsOf(opened, worstFirst []*bin) [][]*bin {
+	var sets [][]*bin
+	worstFirst = worstFirst[:min(worst, len(worstFirst))]
+	for i, x := range worstFirst {
+		for _, y := range worstFirst[i+1:] {
+			sets = append(sets, []*bin{x, y})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b priced) int { return cmp.Compare(b.ratio, a.ratio) })
-	bins := make([]*bin, 0, worst)
-	for _, p := range list[:min(worst, len(list))] {
-		bins = append(bins, p.bin)
+	for n := 3; n <= min(worst, len(opened)); n++ {
+		sets = append(sets, worstFirst[:n], opened[len(opened)-n:])
 	}
-	return bins
+	return sets
 }
 
-// mayJoin reports whether only resources and labels restrict the other content of the bin.
+// worstFirst sorts the bins by the price per value of their content, the highest first.
+func (l *launcher) worstFirst(bins []*bin, value []float64) []*bin {
+	ratio := make(map[*bin]float64, len(bins))
+	for _, b := range bins {
+		ratio[b] = float64(b.lowest+l.fleet.poolOf(b).nodePrice) / worth(b.used, value)
+	}
+	list := slices.Clone(bins)
+	slices.SortStableFunc(list, func(a, b *bin) int { return cmp.Compare(ratio[b], ratio[a]) })
+	return list
+}
+
+// mayJoin reports whether the content of the bin may be placed with that of others. Pods that need certain pods on
+// their host, share volumes, or use a reservation stay.
 func (b *bin) mayJoin(ps *poolState) bool {
-	if ps.spec.Types.Classes[b.class].ReservationID != "" {
+	if ps.spotShare != nil || ps.spec.Types.Classes[b.class].ReservationID != "" {
 		return false
 	}
 	return !slices.ContainsFunc(b.placed, func(s placedPods) bool {
-		pg := s.pending
-		return !pg.rules.onAnyHost() || len(pg.rules.hostTouched) > 0 || len(pg.group.HostPorts) > 0 || len(pg.group.Shared) > 0
+		return len(s.pending.rules.hostAffinities) > 0 || len(s.pending.group.Shared) > 0
 	})
 }
 
-// bestPair returns the two bins with the largest saving when joined, nil when there are none.
-func (l *launcher) bestPair(ps *poolState, bins []*bin) (a, b, joined *bin) {
+// bestSet returns the set with the largest saving when it is one bin, and that bin; nil when there is none.
+func (l *launcher) bestSet(sets [][]*bin) (best []*bin, joined *bin) {
 	var most int64
-	for i, x := range bins {
-		for _, y := range bins[i+1:] {
-			apart := x.lowest + y.lowest + ps.nodePrice
-			if one := l.asOne(ps, x, y); one != nil && apart-one.price > most {
-				a, b, joined, most = x, y, one, apart-one.price
+	for _, set := range sets {
+		apart := int64(0)
+		for _, b := range set {
+			apart += b.lowest + l.fleet.poolOf(b).nodePrice
+		}
+		for i, b := range set {
+			if slices.ContainsFunc(set[:i], func(c *bin) bool { return c.pool == b.pool }) {
+				continue
+			}
+			ps := l.fleet.poolOf(b)
+			if one := l.asOne(ps, set); one != nil && apart-one.lowest-ps.nodePrice > most {
+				best, joined, most = set, one, apart-one.lowest-ps.nodePrice
 			}
 		}
 	}
-	return a, b, joined
+	return best, joined
 }
 
-// asOne returns a bin with the content of both, nil when no type can hold it.
-func (l *launcher) asOne(ps *poolState, x, y *bin) *bin {
-	row := make(label.Row, len(x.row))
-	if !l.snap.Space.And(row, x.row, y.row) {
+// asOne returns a bin of the pool with the content of all, nil when no type can hold it.
+func (l *launcher) asOne(ps *poolState, set []*bin) *bin {
+	f, one := l.fleet, &bin{pool: ps.index, typeOffering: set[0].typeOffering, row: slices.Clone(ps.spec.Start)}
+	one.tally.addDaemons(ps.daemons)
+	for _, b := range set {
+		if !l.addContent(one, ps, b) {
+			return nil
+		}
+	}
+	kinds := f.cut(ps, f.kindsFor(ps, one, one.row, one.used), one.row)
+	if kinds.Empty() || f.anyDaemons() && f.daemonsClash(ps, one.row, kinds, one.groups()...) {
 		return nil
 	}
-	one := *x
-	one.row, one.used = row, x.used.Add(y.used)
-	one.kinds = l.fleet.cut(ps, l.fleet.kindsFor(ps, &one, row, one.used), row)
-	if one.kinds.Empty() || !l.opts.RelaxMinValues && !ps.diverse(one.kinds).OK() {
-		return nil
-	}
-	one.placed = slices.Concat(x.placed, y.placed)
-	if l.fleet.anyDaemons() && l.fleet.daemonsClash(ps, row, one.kinds, one.groups()...) {
-		return nil
-	}
-	for cheapest := range ps.cheapestFirst(one.kinds, row) {
+	for cheapest := range ps.cheapestFirst(kinds, one.row) {
 		one.typeOffering = cheapest
 		break
 	}
-	one.lowest = one.price
-	one.free = ps.possibleRooms(row).Least(one.kind).Sub(one.used)
-	return &one
+	if ps.limited() {
+		kinds = f.withinLimits(ps, kinds, one.kind)
+	}
+	one.kinds, one.charged, one.quotas = f.withinQuotas(ps, one, kinds)
+	if one.kinds.Empty() || !l.opts.RelaxMinValues && !ps.diverse(one.kinds).OK() || !f.permits(set, one) {
+		return nil
+	}
+	one.lowest = ps.lowestPrice(one.kinds, one.row)
+	one.free = f.widest(one).Sub(one.used)
+	return one
+}
+
+// addContent adds the content of b to a bin of the pool, and reports whether the rules by host, the ports and the labels
+// permit it.
+func (l *launcher) addContent(one *bin, ps *poolState, b *bin) bool {
+	if !l.narrowFor(one.row, ps, b) {
+		return false
+	}
+	one.used = one.used.Add(b.used)
+	for _, s := range b.placed {
+		if limit, _ := s.pending.rules.limitOnHost(&one.tally); limit < len(s.pods) || s.pending.anyPortTaken(&one.place) {
+			return false
+		}
+		for _, slot := range s.pending.rules.hostTouched {
+			one.tally.add(slot, len(s.pods))
+		}
+		one.ports = append(one.ports, s.pending.group.HostPorts...)
+	}
+	one.placed = append(one.placed, b.placed...)
+	return true
+}
+
+// narrowFor narrows the row of a bin of the pool for the content of b, and reports whether that is possible.
+func (l *launcher) narrowFor(row label.Row, ps *poolState, b *bin) bool {
+	if b.pool == ps.index {
+		return l.snap.Space.And(row, row, b.row)
+	}
+	if len(ps.reservations.left) > 0 {
+		return false // a bin of this pool must not take one
+	}
+	both := make(label.Row, len(row))
+	for _, batch := range l.batchesOf(b) {
+		offers := offersThatHold(ps, batch, l.fleet.offersTo(ps, batch.pending, batch.rows))
+		if !slices.ContainsFunc(offers, func(o *offer) bool { return l.snap.Space.And(both, row, o.row) }) {
+			return false
+		}
+		copy(row, both)
+	}
+	return true
+}
+
+// permits reports whether the limits permit the one bin instead of the others.
+func (f *fleet) permits(set []*bin, one *bin) bool {
+	ps := f.poolOf(one)
+	if !ps.bounded() {
+		return true
+	}
+	own, shared := ps.account.clone(), ps.quotas.clone()
+	for _, b := range set {
+		if b.pool == one.pool {
+			own.refund(b.charged, 1)
+		}
+		shared.refund(b.quotas, b.charged, 1)
+	}
+	_, within := own.within(one.charged)
+	return within && own.nodes != 0 && shared.admit(one.quotas, one.charged)
+}
+
+// exchange replaces a set of bins by one, also in the limits.
+func (f *fleet) exchange(set []*bin, one *bin) {
+	for _, b := range set {
+		if f.poolOf(b).bounded() {
+			f.giveBack(b)
+		}
+	}
+	if ps := f.poolOf(one); ps.bounded() {
+		ps.charge(one.charged)
+		ps.quotas.charge(one.quotas, one.charged)
+	}
+	at := slices.Index(f.bins, set[0])
+	f.bins[at] = one
+	f.bins = slices.DeleteFunc(f.bins, func(b *bin) bool { return slices.Contains(set[1:], b) })
 }

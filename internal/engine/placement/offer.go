@@ -25,6 +25,9 @@ type offer struct {
 	rooms *model.Rooms
 	// front are the offerings that no other offering beats in price and size, cheapest first.
 	front []typeOffering
+	// limited is the front where limits bind, once computed: the offerings that no other one beats without using more of
+	// what is limited.
+	limited []typeOffering
 }
 
 // mostOffers is the maximum number of cached offers of a pool with rows of up to longRow words. Each takes one to two
@@ -111,7 +114,7 @@ func (ps *poolState) offer(space *label.Space, row label.Row, asks bool) *offer 
 	ps.spareSpecial(o.types, asks)
 	o.available, o.classes = ps.offered(row)
 	o.available.AndWith(o.types)
-	o.front = ps.undominated(o)
+	o.front = ps.undominated(o, false)
 	if len(ps.offers)*(1+len(row)/longRow) < mostOffers {
 		ps.offers[key] = o
 	}
@@ -175,8 +178,9 @@ func rowKey(row label.Row, asks bool, usedUp string) string {
 
 // undominated lists the offerings worth trying: sorted by price, each is larger in some resource than all cheaper ones.
 // Reserved offerings are first and exclude no others, because a reservation may be used up at any moment.
-// Rows that differ in labels only which no type, offering or daemon has share it.
-func (ps *poolState) undominated(o *offer) []typeOffering {
+// Rows that differ in labels only which no type, offering or daemon has share it. With limits, an offering excludes others
+// only if it uses no more of what is limited.
+func (ps *poolState) undominated(o *offer, limits bool) []typeOffering {
 	key := make([]byte, 0, 8*(len(o.available)+len(o.classes)))
 	for _, w := range o.available {
 		key = binary.LittleEndian.AppendUint64(key, w)
@@ -184,27 +188,39 @@ func (ps *poolState) undominated(o *offer) []typeOffering {
 	for _, i := range o.classes {
 		key = binary.AppendUvarint(key, uint64(i))
 	}
-	if len(ps.counting) > 0 { // which quotas count a node depends on its labels
+	if limits && len(ps.counting) > 0 { // which quotas count a node depends on its labels
 		for _, w := range o.row {
 			key = binary.LittleEndian.AppendUint64(key, w)
 		}
 	}
-	at := frontKey{o.rooms, string(key)}
+	at := frontKey{o.rooms, string(key), limits}
 	if ps.fronts[at] == nil {
-		ps.fronts[at] = ps.frontOf(o, ps.priceList)
+		ps.fronts[at] = ps.frontOf(o, ps.priceList, limits)
 	}
 	return ps.fronts[at]
 }
 
-// frontKey identifies what a front depends on: the rooms, the available types and the classes of offerings, and the row if
-// quotas count nodes of the pool.
+// frontKey identifies what a front depends on: the rooms, the available types and the classes of offerings, and, with
+// limits, the row if quotas count nodes of the pool.
 type frontKey struct {
 	rooms     *model.Rooms
 	available string
+	limits    bool
 }
 
-// frontOf returns the front of a price list of classes.
-func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering) []typeOffering {
+// frontWithin returns the offerings worth trying within the limits of the pool.
+func (ps *poolState) frontWithin(o *offer) []typeOffering {
+	if !ps.limited() && len(ps.counting) == 0 {
+		return o.front
+	}
+	if o.limited == nil {
+		o.limited = ps.undominated(o, true)
+	}
+	return o.limited
+}
+
+// frontOf returns the front of a price list of classes, with or without the limits.
+func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering, limits bool) []typeOffering {
 	reserved := func(i int) bool { return ps.spec.Types.Classes[i].ReservationID != "" }
 	var front []typeOffering
 	for _, drop := range []func(int) bool{func(i int) bool { return !reserved(i) }, reserved} {
@@ -213,8 +229,14 @@ func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering) []t
 			classes = slices.DeleteFunc(slices.Clone(classes), drop)
 		}
 		from := len(front)
-		for _, p := range ps.offeringsOf(o, classes, priceList) {
-			if o.available.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q typeOffering) bool { return ps.beats(o, q, p) }) {
+		lists := [][]int{classes}
+		if limits {
+			lists = ps.byQuotas(o.row, classes)
+		}
+		for _, p := range o.offeringsOf(lists, priceList) {
+			if o.available.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q typeOffering) bool {
+				return o.beats(q, p) && (!limits || ps.beatsInLimits(o, q, p))
+			}) {
 				front = append(front, p)
 			}
 		}
@@ -222,9 +244,8 @@ func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering) []t
 	return front
 }
 
-// offeringsOf returns the price lists of the classes of each combination of quotas, as one list.
-func (ps *poolState) offeringsOf(o *offer, classes []int, priceList func([]int) []typeOffering) []typeOffering {
-	lists := ps.byQuotas(o.row, classes)
+// offeringsOf returns the price lists of the lists of classes, as one list.
+func (o *offer) offeringsOf(lists [][]int, priceList func([]int) []typeOffering) []typeOffering {
 	if len(lists) == 1 {
 		return o.priced(lists[0], priceList)
 	}
@@ -273,14 +294,10 @@ func (ps *poolState) usedUp(p typeOffering) bool {
 	return id != "" && ps.reservations.left[id] <= 0
 }
 
-// beats reports whether an offering at the same or a lower price dominates the other: it holds as much, and uses no
-// more of what the pool limits.
-func (ps *poolState) beats(o *offer, q, p typeOffering) bool {
+// beats reports whether an offering at the same or a lower price holds as much as the other.
+func (o *offer) beats(q, p typeOffering) bool {
 	room, other := o.room(q), o.room(p)
-	if !covers(room.Net[q.kind], other.Net[p.kind]) || room.MorePorts(q.kind, other, p.kind) {
-		return false
-	}
-	return ps.beatsInLimits(o, q, p)
+	return covers(room.Net[q.kind], other.Net[p.kind]) && !room.MorePorts(q.kind, other, p.kind)
 }
 
 // covers reports whether a has at least as much of everything as b.

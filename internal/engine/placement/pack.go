@@ -9,13 +9,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// packCandidate is a batch that may be packed in a pool, with the offers that permit it.
+// packCandidate is a batch that may be packed, with the offers of each pool that permit it.
 type packCandidate struct {
 	batch   *domainBatch
 	pending *pendingGroup
 	// left are the pods that the packing has not placed.
 	left   []*model.Pod
-	offers []*offer
+	offers []poolOffers
 	// value is the value of one pod in a bin, at the current resource values. costFactor is the factor by which it proved
 	// more expensive than its resources in earlier packings, 1 before the first.
 	value, costFactor float64
@@ -25,13 +25,31 @@ type packCandidate struct {
 	perHost int
 }
 
+// poolOffers are the offers of one pool, which has the index.
+type poolOffers struct {
+	pool   int
+	offers []*offer
+}
+
+// offersOf returns the offers of a pool.
+func (cand *packCandidate) offersOf(pool int) []*offer {
+	if len(cand.offers) == 1 && cand.offers[0].pool == pool { // nearly always
+		return cand.offers[0].offers
+	}
+	at, found := slices.BinarySearchFunc(cand.offers, pool, func(o poolOffers, pool int) int { return cmp.Compare(o.pool, pool) })
+	if !found {
+		return nil
+	}
+	return cand.offers[at].offers
+}
+
 // opening is the work of opening a bin, as a number of examined candidates.
 const opening = 600
 
-// packing is the state of filling one pool from a list of candidates.
+// packing is the state of filling pools of one weight from a list of candidates.
 type packing struct {
 	fleet *fleet
-	pool  *poolState
+	pools []*poolState
 	// offerings are those available to the candidates, for the duals.
 	offerings []netOffering
 	// candidates, and how many of them have no pods left: those remain in the list until they are many.
@@ -62,13 +80,15 @@ type packing struct {
 	// inTurn: see packOrder. siblings are the batches of the spread groups, for inTurn.
 	inTurn   bool
 	siblings map[*pendingGroup][]*packCandidate
-	// unseedable are the candidates that no bin can begin with.
+	// unseedable are the candidates that no bin can begin with. shut are the pools, by index, in which that is known of a
+	// candidate.
 	unseedable map[*packCandidate]bool
+	shut       map[*packCandidate][]int
 	// examined counts the candidates that were examined.
 	examined int
 	// ranked are the offerings of an offer, by the least price per value that they could reach.
 	ranked map[*offer][]rankedOffering
-	// version identifies the state of the spot shares that ranked was computed from.
+	// version identifies the state of the spot shares that ranked was computed from: the sum of their versions.
 	version int
 }
 
@@ -77,10 +97,10 @@ type rankedOffering struct {
 	floor float64
 }
 
-// pack fills a pool of the fleet from the candidates.
-func (f *fleet) pack(ps *poolState, cands []*packCandidate, offerings []netOffering, order packOrder, limit int) *attempt {
-	k := &packing{fleet: f, pool: ps, offerings: offerings, candidates: slices.Clone(cands), evenly: order.evenly,
-		inTurn: order.inTurn, unseedable: map[*packCandidate]bool{}}
+// pack fills pools of the fleet from the candidates.
+func (f *fleet) pack(pools []*poolState, cands []*packCandidate, offerings []netOffering, order packOrder, limit int) *attempt {
+	k := &packing{fleet: f, pools: pools, offerings: offerings, candidates: slices.Clone(cands), evenly: order.evenly,
+		inTurn: order.inTurn, unseedable: map[*packCandidate]bool{}, shut: map[*packCandidate][]int{}}
 	k.run(order, limit)
 	return &attempt{fleet: f, candidates: cands, value: k.value, examined: k.examined}
 }
@@ -92,11 +112,13 @@ func (k *packing) run(order packOrder, limit int) {
 	if order.compare == nil {
 		order.compare = func(a, b *packCandidate) int { return 0 }
 	}
-	k.pool.spotShare.begin(k.candidates)
+	for _, ps := range k.pools {
+		ps.spotShare.begin(ps.index, k.candidates)
+	}
 	if k.inTurn {
 		k.takeTurns()
 	}
-	for k.appraise(); k.pool.nodes != 0 && k.examined <= limit && !k.fleet.budget.over(); k.appraise() {
+	for k.appraise(); k.examined <= limit && !k.fleet.budget.over(); k.appraise() {
 		if !k.sorted || order.evenly {
 			k.compact()
 			slices.SortStableFunc(k.candidates, order.compare)
@@ -113,9 +135,9 @@ func (k *packing) run(order packOrder, limit int) {
 		asked, bins := k.examined, len(k.fleet.bins)
 		k.examined += opening
 		best, found := k.bestBin(seed)
-		goOn := found && k.fleet.commit(k.pool, best, k.pace())
+		goOn := found && k.fleet.commit(k.fleet.poolOf(best), best, k.pace())
 		if !goOn {
-			best, goOn = k.retrySeed(seed, found)
+			best, goOn = k.retrySeed(seed, best, found)
 		}
 		if !goOn {
 			// No bin can begin with the seed; it may still fill bins of others.
@@ -158,21 +180,21 @@ func (k *packing) appraise() {
 
 // rank orders the offerings of an offer by the price per value of a node that is full of the most valuable content. No
 // bin of the offering can be better than that.
-func (k *packing) rank(o *offer) []rankedOffering {
-	if k.pool.spotShare != nil && k.version != k.pool.spotShare.version {
+func (k *packing) rank(ps *poolState, o *offer) []rankedOffering {
+	if version := k.shareVersion(); version != k.version {
 		clear(k.ranked)
-		k.version = k.pool.spotShare.version
+		k.version = version
 	}
 	if known := k.ranked[o]; known != nil {
 		return known
 	}
-	front := o.front
-	if k.pool.spotShare != nil {
-		front = k.pool.frontOf(o, k.pool.openList)
+	front := ps.frontWithin(o)
+	if ps.spotShare != nil {
+		front = ps.frontOf(o, ps.openList, ps.bounded())
 	}
 	list := make([]rankedOffering, len(front))
 	for i, p := range front {
-		list[i] = rankedOffering{p, float64(p.price+k.pool.nodePrice) / (worth(o.room(p).Net[p.kind], k.value) * k.maxCostFactor)}
+		list[i] = rankedOffering{p, float64(p.price+ps.nodePrice) / (worth(o.room(p).Net[p.kind], k.value) * k.maxCostFactor)}
 	}
 	slices.SortStableFunc(list, func(a, b rankedOffering) int { return cmp.Compare(a.floor, b.floor) })
 	k.ranked[o] = list
@@ -185,38 +207,57 @@ type scratch struct {
 	row  label.Row
 }
 
-// bestBin tries the seed's offerings and returns the filled bin with the least price per value. It stops at an offering
-// that could not be better even when full, because the offerings are sorted by that bound.
+// bestBin tries the seed's offerings in all pools and returns the filled bin with the least price per value. In each
+// offer it stops at an offering that could not be better even when full, because the offerings are sorted by that bound.
 func (k *packing) bestBin(seed *packCandidate) (*bin, bool) {
-	best, trial := &k.fleet.scratch.bins[0], &k.fleet.scratch.bins[1]
-	var bestRatio float64
-	bestCount, found := 0, false
-	together, smaller := len(seed.pending.rules.hostAffinities) > 0, k.fitsShare(seed)
-	for _, o := range seed.offers {
-		for _, p := range k.rank(o) {
-			if found && !together && p.floor >= bestRatio {
-				break
-			}
-			if smaller && k.pool.spotShare.oversized(k.pool, p.typeOffering) {
-				continue
-			}
-			if !k.pool.holdsNode(o, p.typeOffering) || k.pool.usedUp(p.typeOffering) ||
-				!seed.pending.group.Requests.Fits(o.room(p.typeOffering).Net[p.kind]) {
-				continue
-			}
-			k.fill(trial.restart(k.pool, p.typeOffering, o, len(k.fleet.counters.totals)), seed)
-			if len(trial.planned) == 0 || trial.planned[0].candidate != seed {
-				continue
-			}
-			ratio := float64(p.price+k.pool.nodePrice) / trial.worth()
-			count := seed.together(trial.planned[0].count)
-			if !found || count > bestCount || count == bestCount && ratio < bestRatio {
-				best, trial = trial, best
-				bestRatio, bestCount, found = ratio, count, true
-			}
+	s := binSearch{seed: seed, best: &k.fleet.scratch.bins[0], trial: &k.fleet.scratch.bins[1],
+		together: len(seed.pending.rules.hostAffinities) > 0}
+	for _, in := range seed.offers {
+		ps := k.fleet.pools[in.pool]
+		if ps.nodes == 0 || slices.Contains(k.shut[seed], in.pool) {
+			continue
+		}
+		smaller := k.fitsShare(ps, seed)
+		for _, o := range in.offers {
+			k.tryOffer(&s, ps, o, smaller)
 		}
 	}
-	return best, found
+	return s.best, s.found
+}
+
+// binSearch is the best bin found so far, with the given number of the seed's pods if that precedes the price.
+type binSearch struct {
+	seed            *packCandidate
+	best, trial     *bin
+	ratio           float64
+	count           int
+	found, together bool
+}
+
+// tryOffer tries the offerings of one offer. smaller excludes spot nodes that are larger than their share.
+func (k *packing) tryOffer(s *binSearch, ps *poolState, o *offer, smaller bool) {
+	for _, p := range k.rank(ps, o) {
+		if s.found && !s.together && p.floor >= s.ratio {
+			return
+		}
+		if smaller && ps.spotShare.oversized(ps, p.typeOffering) {
+			continue
+		}
+		if !ps.holdsNode(o, p.typeOffering) || ps.usedUp(p.typeOffering) ||
+			!s.seed.pending.group.Requests.Fits(o.room(p.typeOffering).Net[p.kind]) {
+			continue
+		}
+		k.fill(s.trial.restart(ps, p.typeOffering, o, len(k.fleet.counters.totals)), s.seed)
+		if len(s.trial.planned) == 0 || s.trial.planned[0].candidate != s.seed {
+			continue
+		}
+		ratio := float64(p.price+ps.nodePrice) / s.trial.worth()
+		count := s.seed.together(s.trial.planned[0].count)
+		if !s.found || count > s.count || count == s.count && ratio < s.ratio {
+			s.best, s.trial = s.trial, s.best
+			s.ratio, s.count, s.found = ratio, count, true
+		}
+	}
 }
 
 // together returns how many of the seed's pods a bin holds if that precedes the price: pods with affinity to each other
@@ -251,7 +292,7 @@ func (k *packing) fillWith(b *bin, cand *packCandidate, seed bool) {
 	if !ok {
 		return
 	}
-	if len(k.pool.minimums) > 0 && !k.fleet.opts.RelaxMinValues {
+	if len(k.fleet.poolOf(b).minimums) > 0 && !k.fleet.opts.RelaxMinValues {
 		count = k.whileDiverse(b, cand, row, count)
 	}
 	if count == 0 {
@@ -270,8 +311,8 @@ func (k *packing) add(b *bin, cand *packCandidate, count int) {
 // joined returns the bin's row narrowed to what the candidate also accepts, for the first offer that leaves the
 // offering possible.
 func (k *packing) joined(b *bin, cand *packCandidate) (label.Row, bool) {
-	space, types := k.fleet.snap.Space, k.pool.spec.Types
-	for _, o := range cand.offers {
+	space, types := k.fleet.snap.Space, k.fleet.poolOf(b).spec.Types
+	for _, o := range cand.offersOf(b.pool) {
 		if !o.types.Has(b.kind) || !slices.Contains(o.classes, b.class) {
 			continue
 		}
@@ -288,14 +329,15 @@ func (k *packing) joined(b *bin, cand *packCandidate) (label.Row, bool) {
 
 // whileDiverse lowers the count until the types that can hold the bin satisfy the pool's minValues.
 func (k *packing) whileDiverse(b *bin, cand *packCandidate, row label.Row, count int) int {
-	if c := &k.pool.spec.Types.Classes[b.class]; c.ReservationID != "" {
+	ps := k.fleet.poolOf(b)
+	if c := &ps.spec.Types.Classes[b.class]; c.ReservationID != "" {
 		row = slices.Clone(row)
 		c.Pin(k.fleet.snap.Space, row)
 	}
 	ports := slices.Concat(b.ports, cand.pending.group.HostPorts)
 	for ; count > 0; count /= 2 {
 		used := b.used.Add(cand.pending.group.Requests.Scaled(int64(count))).Add(k.fleet.fit.sharedVolumes(cand.pending, &b.place))
-		if k.pool.diverse(k.fleet.kindsFor(k.pool, b, k.pool.narrowedToRoom(b, row, used, ports), used)).OK() {
+		if ps.diverse(k.fleet.kindsFor(ps, b, ps.narrowedToRoom(b, row, used, ports), used)).OK() {
 			return count
 		}
 	}

@@ -46,14 +46,19 @@ func (a *account) within(total quantity.Vector) (quantity.Resource, bool) {
 	return 0, true
 }
 
-// refund returns a charged capacity to the limits.
-func (a *account) refund(total quantity.Vector) {
+// refund returns the charged capacity of so many nodes to the limits.
+func (a *account) refund(total quantity.Vector, nodes int64) {
 	for r, left := range a.remaining {
 		if left != model.NoLimit {
 			a.remaining[r] = left + total.At(quantity.Resource(r))
 		}
 	}
+	if a.nodes != model.NoLimit {
+		a.nodes += nodes
+	}
 }
+
+func (a *account) clone() account { return account{remaining: slices.Clone(a.remaining), nodes: a.nodes} }
 
 // charge subtracts a node's capacity from the limits.
 func (a *account) charge(total quantity.Vector) {
@@ -81,7 +86,7 @@ func newQuotas(snap *model.Snapshot) quotas {
 func (q quotas) clone() quotas {
 	c := slices.Clone(q)
 	for i := range c {
-		c[i].remaining = slices.Clone(c[i].remaining)
+		c[i] = c[i].clone()
 	}
 	return c
 }
@@ -102,10 +107,7 @@ func (q quotas) charge(which []int, total quantity.Vector) {
 
 func (q quotas) refund(which []int, total quantity.Vector, nodes int64) {
 	for _, i := range which {
-		q[i].refund(total)
-		if q[i].nodes != model.NoLimit {
-			q[i].nodes += nodes
-		}
+		q[i].refund(total, nodes)
 	}
 }
 

@@ -85,6 +85,9 @@ func restsOf(percent, zones int) int {
 	return max(1, (2*shares+zones-1)/max(1, zones))
 }
 
+// shared reports whether the pool limits the share of one type in one zone.
+func (ps *poolState) shared() bool { return ps.spotShare != nil }
+
 // count adds a node: its capacity or, while it is not launched, all that it may become.
 func (s *spotShare) count(space *label.Space, p *model.Pool, n *model.Node) {
 	if n.Stage != model.Launching {
@@ -150,15 +153,18 @@ func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string, certai
 }
 
 // begin prepares for a packing. One node of each type in each zone is within the share regardless of its size. So that
-// it is not too large, its size should not exceed the share of the existing capacity plus the candidates' requests,
-// where smaller types suffice.
-func (s *spotShare) begin(cands []*packCandidate) {
+// it is not too large, its size should not exceed the share of the existing capacity plus the requests of the pool's
+// candidates, where smaller types suffice.
+func (s *spotShare) begin(pool int, cands []*packCandidate) {
 	if s == nil {
 		return
 	}
 	s.refresh()
 	whole := s.whole
 	for _, cand := range cands {
+		if cand.offersOf(pool) == nil {
+			continue
+		}
 		whole += cand.batch.pending.group.Requests.At(quantity.CPU) * int64(len(cand.batch.left))
 	}
 	s.most = whole * s.percent / 100

@@ -117,36 +117,48 @@ func (f *fleet) narrowToSlot(ps *poolState, b *bin, expected int64, more bool) b
 	return false
 }
 
-// retrySeed continues with a seed for which no bin was opened. If the open types in zones have changed, the seed is
-// tried again. Otherwise a bin that is not spot is opened, because other pods of that bin may require spot, and the
-// seed alone may not. It returns that bin, if any, and whether one of these cases applied.
-func (k *packing) retrySeed(seed *packCandidate, found bool) (*bin, bool) {
-	share := k.pool.spotShare
-	if share == nil {
-		return nil, false
-	}
-	if share.stale || !share.fresh {
-		share.refresh()
-		return nil, true
-	}
-	if !found {
-		return nil, false
-	}
-	onDemand := *seed
-	onDemand.offers = nil
-	asks := requestsSpecial(k.fleet.snap, seed.pending.group)
-	for _, o := range seed.offers {
-		row := slices.Clone(o.row)
-		k.fleet.withoutSpot(row)
-		plain := k.pool.offer(k.fleet.snap.Space, row, asks)
-		if slices.ContainsFunc(plain.front, func(b typeOffering) bool { return plain.holds(seed.pending.group, b) }) {
-			onDemand.offers = append(onDemand.offers, plain)
+// retrySeed continues with a seed for which no bin was opened; b is the best one, if any was found. If the open types in
+// zones have changed, the seed is tried again. Otherwise a bin that is not spot is opened, because other pods of that
+// bin may require spot, and the seed alone may not. If there is none, the seed is tried in the other pools. It returns
+// the opened bin, if any, and whether the seed may have a bin.
+func (k *packing) retrySeed(seed *packCandidate, b *bin, found bool) (*bin, bool) {
+	changed := false
+	for _, ps := range k.pools {
+		if ps.spotShare != nil && (ps.spotShare.stale || !ps.spotShare.fresh) {
+			ps.spotShare.refresh()
+			changed = true
 		}
 	}
+	if changed || !found {
+		return nil, changed
+	}
+	ps := k.fleet.poolOf(b)
+	if ps.spotShare != nil {
+		if best, opened := k.withoutSpot(ps, seed); opened {
+			return best, true
+		}
+	}
+	k.shut[seed] = append(k.shut[seed], ps.index)
+	return nil, len(k.shut[seed]) < len(seed.offers)
+}
+
+// withoutSpot opens a bin that is not spot for the seed in the pool.
+func (k *packing) withoutSpot(ps *poolState, seed *packCandidate) (*bin, bool) {
+	onDemand, asks := *seed, requestsSpecial(k.fleet.snap, seed.pending.group)
+	var offers []*offer
+	for _, o := range seed.offersOf(ps.index) {
+		row := slices.Clone(o.row)
+		k.fleet.withoutSpot(row)
+		plain := ps.offer(k.fleet.snap.Space, row, asks)
+		if slices.ContainsFunc(plain.front, func(b typeOffering) bool { return plain.holds(seed.pending.group, b) }) {
+			offers = append(offers, plain)
+		}
+	}
+	onDemand.offers = []poolOffers{{ps.index, offers}}
 	best, found := k.bestBin(&onDemand)
-	if found = found && k.fleet.commit(k.pool, best, k.pace()); found {
+	if found = found && k.fleet.commit(ps, best, k.pace()); found {
 		seed.left = onDemand.left
-		share.refresh()
+		ps.spotShare.refresh()
 	}
 	return best, found
 }
@@ -159,11 +171,22 @@ func (f *fleet) withoutSpot(row label.Row) {
 	}
 }
 
-// fitsShare reports whether an offering that is not oversized holds a pod of the seed.
-func (k *packing) fitsShare(seed *packCandidate) bool {
-	return k.pool.spotShare != nil && slices.ContainsFunc(seed.offers, func(o *offer) bool {
-		return slices.ContainsFunc(k.rank(o), func(p rankedOffering) bool {
-			return !k.pool.spotShare.oversized(k.pool, p.typeOffering) && o.holds(seed.batch.pending.group, p.typeOffering)
+// fitsShare reports whether an offering of the pool that is not oversized holds a pod of the seed.
+func (k *packing) fitsShare(ps *poolState, seed *packCandidate) bool {
+	return ps.spotShare != nil && slices.ContainsFunc(seed.offersOf(ps.index), func(o *offer) bool {
+		return slices.ContainsFunc(k.rank(ps, o), func(p rankedOffering) bool {
+			return !ps.spotShare.oversized(ps, p.typeOffering) && o.holds(seed.batch.pending.group, p.typeOffering)
 		})
 	})
+}
+
+// shareVersion changes whenever the spot share of a pool permits other offerings.
+func (k *packing) shareVersion() int {
+	version := 0
+	for _, ps := range k.pools {
+		if ps.spotShare != nil {
+			version += ps.spotShare.version
+		}
+	}
+	return version
 }

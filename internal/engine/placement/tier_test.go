@@ -1,7 +1,6 @@
 package placement_test
 
 import (
-	"math"
 	"testing"
 
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -67,17 +66,4 @@ func cost(p *plan.Provision) int64 {
 		sum += p.Claims[i].Price() + placement.ProductionNodePrice
 	}
 	return sum
-}
-
-// TestMoneyIsExact: sums of prices are exact, and do not overflow.
-func TestMoneyIsExact(t *testing.T) {
-	const much = 1<<62 + 1
-	for _, test := range []struct{ sum, rate, n, want int64 }{
-		{1, 2, 3, 7}, {much, 1, 1, much + 1}, {0, much, 1, much}, {0, much, 0, 0}, {math.MaxInt64, 0, 5, math.MaxInt64},
-		{much, much, 1, math.MaxInt64}, {0, much, 2, math.MaxInt64}, {math.MaxInt64, 1, 1, math.MaxInt64},
-	} {
-		if got := placement.AddTimes(test.sum, test.rate, test.n); got != test.want {
-			t.Errorf("%d and %d times %d is %d, want %d", test.sum, test.n, test.rate, got, test.want)
-		}
-	}
 }

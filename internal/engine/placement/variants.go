@@ -9,7 +9,7 @@ import (
 )
 
 // Several packings. Greedy filling depends on the order of the pods, and no order is best for all workloads. If the
-// work is affordable, a pool is packed in several orders, each from the same state, and the cheapest result is used.
+// work is affordable, the pools of a weight are packed in several orders, each from the same state, and the cheapest result is used.
 // Work is counted in examined candidates, not in seconds, so that every machine computes the same plan.
 
 // packOrder sorts candidates for a packing; the zero value keeps the order of the groups.
@@ -59,8 +59,8 @@ func byMemory(a, b *packCandidate) int {
 		cmp.Compare(b.pending.group.Requests.At(quantity.CPU), a.pending.group.Requests.At(quantity.CPU)))
 }
 
-// effort is how many candidates all packings of one pool together may examine beyond the first packing. A pool with
-// few pods may use several times as much: it is packed in milliseconds, and a bad order costs a larger part of its
+// effort is how many candidates all packings of the pools of a weight together may examine beyond the first packing. Few
+// pods may use several times as much: they are packed in milliseconds, and a bad order costs a larger part of their
 // price.
 const (
 	effort      = 90_000
@@ -79,13 +79,40 @@ func effortFor(cands []*packCandidate) int {
 	return effort
 }
 
-// packBest packs the pool in several orders and keeps the cheapest result.
-func (l *launcher) packBest(ps *poolState, cands []*packCandidate) {
+// packBest packs the pools in several orders and keeps the cheapest result. Limits matter only to a result that exceeds
+// them: the pools are packed as if they had none, and again within the limits if that is too much. A spot share depends on
+// the types that limits leave to a bin, so it is packed within them at once.
+func (l *launcher) packBest(pools []*poolState, cands []*packCandidate) {
 	from := len(l.fleet.bins)
-	offerings := offeringsFor(cands)
+	var best *attempt
+	bounded := slices.ContainsFunc(pools, (*poolState).bounded)
+	if bounded && !slices.ContainsFunc(pools, (*poolState).shared) {
+		unlimited := l.on(l.fleet.withoutLimits(pools))
+		best = unlimited.bestOf(unlimited.fleet.same(pools), cands)
+		if best.fleet = l.fleet.within(pools, best.fleet, from); best.fleet == nil {
+			best = nil
+		}
+	}
+	if best == nil {
+		best = l.bestOf(pools, cands)
+	}
+	l.fleet.adopt(best.fleet)
+	for _, cand := range best.candidates {
+		cand.batch.left = cand.left
+	}
+	rest := slices.DeleteFunc(best.candidates, func(cand *packCandidate) bool { return len(cand.left) == 0 })
+	if bounded && best.merged && len(rest) > 0 {
+		l.packBest(pools, rest) // joined bins have left more of the limits
+	}
+}
+
+// bestOf returns the best packing of the pools.
+func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
+	from := len(l.fleet.bins)
+	offerings := l.fleet.offeringsFor(cands)
 	try := func(order packOrder, cands []*packCandidate, limit int) *attempt {
-		fleet := l.fleet.clone(ps)
-		return fleet.pack(fleet.pools[ps.index], untouched(cands), offerings, order, limit)
+		fleet := l.fleet.clone(pools...)
+		return fleet.pack(fleet.same(pools), untouched(cands), offerings, order, limit)
 	}
 	limit := l.budget.spare(effortFor(cands) * max(1, l.opts.Effort))
 	forced := slices.ContainsFunc(cands, func(cand *packCandidate) bool { return cand.forced() > 1 })
@@ -107,18 +134,15 @@ func (l *launcher) packBest(ps *poolState, cands []*packCandidate) {
 			best = last
 		}
 	}
-	if ps.scarce() && slices.ContainsFunc(last.candidates, cutShort) {
+	if slices.ContainsFunc(pools, (*poolState).scarce) && slices.ContainsFunc(last.candidates, cutShort) {
 		last = try(packOrder{inTurn: true}, last.candidates, math.MaxInt)
 		best = last
 	}
-	l.fleet.adopt(best.fleet)
-	for _, cand := range best.candidates {
-		cand.batch.left = cand.left
-	}
-	l.merge(ps, from, last.value)
+	best.merged = l.on(best.fleet).merge(from, last.value)
+	return best
 }
 
-// attempt is the result of packing candidates into a pool of a fleet.
+// attempt is the result of packing candidates into pools of a fleet.
 type attempt struct {
 	fleet      *fleet
 	candidates []*packCandidate
@@ -126,6 +150,8 @@ type attempt struct {
 	value []float64
 	// examined is the number of examined candidates.
 	examined int
+	// merged: bins of the packing were joined.
+	merged bool
 }
 
 // untouched returns copies of the candidates with all pods that their batches have left.
