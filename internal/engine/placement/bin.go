@@ -35,7 +35,7 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 	case oneByOne:
 		repeat = 1
 	}
-	for ; repeat > 0 && ps.nodes != 0; repeat-- {
+	for ; repeat > 0 && ps.nodes != 0 && b.withinQuotas(); repeat-- {
 		if _, ok := ps.within(largest); !ok || !ps.quotas.admit(counted, largest) || !f.takeReservation(b) {
 			break
 		}
@@ -65,8 +65,18 @@ func (f *fleet) placePods(b, c *bin) {
 	c.placed = make([]placedPods, len(b.planned))
 	for i, p := range b.planned {
 		c.placed[i] = placedPods{p.candidate.pending, p.candidate.take(p.count)}
+		if p.candidate.quota != nil {
+			p.candidate.quota.take(p.domain, c.placed[i].pods)
+		}
 		f.counters.addHosts(p.candidate.pending.rules, p.count)
 	}
+}
+
+// withinQuotas reports whether the domain of the bin may get what the bin may be filled with.
+func (b *bin) withinQuotas() bool {
+	return !slices.ContainsFunc(b.planned, func(p podCount) bool {
+		return p.candidate.quota != nil && p.candidate.quota.may[p.domain] < p.count
+	})
 }
 
 // repeats returns how often the groups of the bin can fill it in the same way. With affinity by hostname or shared
@@ -279,10 +289,11 @@ func (ps *poolState) narrowedToRoom(b *bin, row label.Row, used quantity.Vector,
 	})
 }
 
-// podCount is how many pods of a candidate a bin could hold.
+// podCount is how many pods of a candidate a bin could hold, and the domain in the candidate's quota, if it has one.
 type podCount struct {
 	candidate *packCandidate
 	count     int
+	domain    int
 }
 
 // daemonsClash reports whether pods of the groups and a daemon cannot share a node of the row and one of the types. The

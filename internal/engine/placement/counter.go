@@ -29,6 +29,10 @@ type counter struct {
 	// domains are the atoms that some node accepted by the filter may have, certain those that a node has.
 	domains, certain bitset.Set
 	total            int
+	// groups is how many of the groups to place its pods may be of, and pending how many pods they have. used reports that
+	// a rule in force reads the counter.
+	groups, pending int
+	used            bool
 	// epoch changes with every change except growing counts.
 	epoch int
 }

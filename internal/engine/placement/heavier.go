@@ -41,7 +41,7 @@ func (l *launcher) moveToHeavier(b *bin) bool {
 		f.counters.addHosts(s.pending.rules, -len(s.pods))
 	}
 	f.giveBack(b)
-	try.launch(batches)
+	batches = try.launch(batches)
 	placed := !slices.ContainsFunc(batches, func(batch *domainBatch) bool { return len(batch.left) > 0 })
 	heavier := slices.ContainsFunc(f.bins[kept:], func(c *bin) bool { return f.poolOf(c).spec.Weight > weight })
 	if !placed || !heavier {

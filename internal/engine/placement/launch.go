@@ -8,10 +8,11 @@ import (
 
 // launcher opens bins: it determines which batches go to which pool, and keeps the best packing of each.
 type launcher struct {
-	snap   *model.Snapshot
-	opts   *Options
-	budget *budget
-	fleet  *fleet
+	snap     *model.Snapshot
+	opts     *Options
+	budget   *budget
+	fleet    *fleet
+	assigner *assigner
 }
 
 // on returns a launcher for a what-if.
@@ -23,17 +24,22 @@ func (l *launcher) on(f *fleet) *launcher {
 
 // launch opens new bins, in the pools of the highest weight first. Pools of equal weight are one market: each bin is
 // opened where its content costs least. Pods that no pool of a weight can take, because of limits or types, go to the
-// next weight.
-func (l *launcher) launch(batches []*domainBatch) {
+// next weight. It returns the batches, some of which may have other domains.
+func (l *launcher) launch(batches []*domainBatch) []*domainBatch {
+	batches = l.loosen(batches)
 	for _, tier := range l.tiers() {
 		from := len(l.fleet.bins)
-		if pools, cands := l.candidates(tier, batches); len(cands) > 0 {
-			l.packBest(pools, cands)
+		if pools, cands := l.candidates(tier, batches); len(cands) > 0 && !l.packWithin(pools, cands) {
+			batches = l.tighten(batches)
+			if pools, cands = l.candidates(tier, batches); len(cands) > 0 {
+				l.packBest(pools, cands)
+			}
 		}
 		for _, ps := range tier {
 			l.detectInversion(ps, batches, from)
 		}
 	}
+	return l.tighten(batches)
 }
 
 // tiers groups the pools by weight.
@@ -52,26 +58,41 @@ func (l *launcher) candidates(tier []*poolState, batches []*domainBatch) ([]*poo
 			if len(batch.left) == 0 {
 				continue
 			}
-			offers := offersThatHold(ps, batch, l.fleet.offersTo(ps, batch.pending, batch.rows))
-			if len(offers) == 0 {
-				continue
-			}
 			if of[i] == nil {
-				of[i] = &packCandidate{batch: batch, pending: batch.pending, left: batch.left, costFactor: 1}
+				of[i] = l.candidate(batch)
 			}
-			of[i].offers = append(of[i].offers, poolOffers{ps.index, offers})
-			used = true
+			if offers := l.offersTo(ps, of[i]); len(offers.offers) > 0 {
+				of[i].offers = append(of[i].offers, offers)
+				used = true
+			}
 		}
 		if used {
 			pools = append(pools, ps)
 		}
 	}
 	for _, cand := range of {
-		if cand != nil {
+		if cand != nil && len(cand.offers) > 0 {
 			list = append(list, cand)
 		}
 	}
 	return pools, list
+}
+
+func (l *launcher) candidate(batch *domainBatch) *packCandidate {
+	cand := &packCandidate{batch: batch, pending: batch.pending, left: batch.left, costFactor: 1}
+	if batch.loose {
+		batch.quota = l.assigner.admission.newDomainQuota(batch.pending, len(batch.left))
+		cand.quota = batch.quota
+	}
+	return cand
+}
+
+// offersTo returns the pool's offers to a candidate.
+func (l *launcher) offersTo(ps *poolState, cand *packCandidate) poolOffers {
+	if cand.quota != nil {
+		return l.offersByDomain(ps, cand.batch, cand.quota)
+	}
+	return poolOffers{pool: ps.index, offers: offersThatHold(ps, cand.batch, l.fleet.offersTo(ps, cand.pending, cand.batch.rows))}
 }
 
 // offersThatHold returns those of the pool's offers to the batch that have a type for one of its pods.

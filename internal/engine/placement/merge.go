@@ -14,10 +14,10 @@ import (
 const worst = 10
 
 // merge joins bins opened since from while that reduces the cost, and reports whether there were any.
-func (l *launcher) merge(from int, value []float64) bool {
+func (l *launcher) merge(pools []*poolState, from int, value []float64) bool {
 	for merged := false; ; merged = true {
 		bins := slices.DeleteFunc(slices.Clone(l.fleet.bins[from:]), func(b *bin) bool { return !b.mayJoin(l.fleet.poolOf(b)) })
-		set, joined := l.bestSet(setsOf(bins, l.worstFirst(bins, value)))
+		set, joined := l.bestSet(pools, setsOf(bins, l.worstFirst(bins, value)))
 		if joined == nil {
 			return merged
 		}
@@ -62,19 +62,18 @@ func (b *bin) mayJoin(ps *poolState) bool {
 	})
 }
 
-// bestSet returns the set with the largest saving when it is one bin, and that bin; nil when there is none.
-func (l *launcher) bestSet(sets [][]*bin) (best []*bin, joined *bin) {
+// bestSet returns the set with the largest saving when it is one bin of a pool, and that bin; nil when there is none.
+func (l *launcher) bestSet(pools []*poolState, sets [][]*bin) (best []*bin, joined *bin) {
 	var most int64
 	for _, set := range sets {
 		apart := int64(0)
 		for _, b := range set {
 			apart += b.lowest + l.fleet.poolOf(b).nodePrice
 		}
-		for i, b := range set {
-			if slices.ContainsFunc(set[:i], func(c *bin) bool { return c.pool == b.pool }) {
+		for _, ps := range pools {
+			if ps.spotShare != nil {
 				continue
 			}
-			ps := l.fleet.poolOf(b)
 			if one := l.asOne(ps, set); one != nil && apart-one.lowest-ps.nodePrice > most {
 				best, joined, most = set, one, apart-one.lowest-ps.nodePrice
 			}

@@ -16,6 +16,8 @@ type packCandidate struct {
 	// left are the pods that the packing has not placed.
 	left   []*model.Pod
 	offers []poolOffers
+	// quota is how many of the pods each domain may get, if the packing chooses the domains; else nil.
+	quota *domainQuota
 	// value is the value of one pod in a bin, at the current resource values. costFactor is the factor by which it proved
 	// more expensive than its resources in earlier packings, 1 before the first.
 	value, costFactor float64
@@ -25,22 +27,32 @@ type packCandidate struct {
 	perHost int
 }
 
-// poolOffers are the offers of one pool, which has the index.
+// poolOffers are the offers of one pool, which has the index. domains are the indexes of their domains in the quota of the
+// candidate, if it has one.
 type poolOffers struct {
-	pool   int
-	offers []*offer
+	pool    int
+	offers  []*offer
+	domains []int
 }
 
-// offersOf returns the offers of a pool.
-func (cand *packCandidate) offersOf(pool int) []*offer {
+// in returns the offers of a pool.
+func (cand *packCandidate) in(pool int) *poolOffers {
 	if len(cand.offers) == 1 && cand.offers[0].pool == pool { // nearly always
-		return cand.offers[0].offers
+		return &cand.offers[0]
 	}
 	at, found := slices.BinarySearchFunc(cand.offers, pool, func(o poolOffers, pool int) int { return cmp.Compare(o.pool, pool) })
 	if !found {
-		return nil
+		return &poolOffers{}
 	}
-	return cand.offers[at].offers
+	return &cand.offers[at]
+}
+
+// may returns how many of the pods the domain of the pool's i-th offer may get.
+func (cand *packCandidate) may(in *poolOffers, i int) int {
+	if cand.quota == nil {
+		return len(cand.left)
+	}
+	return cand.quota.may[in.domains[i]]
 }
 
 // opening is the work of opening a bin, as a number of examined candidates.
@@ -212,14 +224,17 @@ type scratch struct {
 func (k *packing) bestBin(seed *packCandidate) (*bin, bool) {
 	s := binSearch{seed: seed, best: &k.fleet.scratch.bins[0], trial: &k.fleet.scratch.bins[1],
 		together: len(seed.pending.rules.hostAffinities) > 0}
-	for _, in := range seed.offers {
+	for i := range seed.offers {
+		in := &seed.offers[i]
 		ps := k.fleet.pools[in.pool]
 		if ps.nodes == 0 || slices.Contains(k.shut[seed], in.pool) {
 			continue
 		}
 		smaller := k.fitsShare(ps, seed)
-		for _, o := range in.offers {
-			k.tryOffer(&s, ps, o, smaller)
+		for j, o := range in.offers {
+			if seed.may(in, j) > 0 {
+				k.tryOffer(&s, ps, o, smaller)
+			}
 		}
 	}
 	return s.best, s.found
@@ -288,10 +303,12 @@ func (k *packing) fillWith(b *bin, cand *packCandidate, seed bool) {
 	if count == 0 || !b.room.PortsFree(b.kind, cand.pending.group.HostPorts) {
 		return
 	}
-	row, ok := k.joined(b, cand)
-	if !ok {
+	row, at := k.joined(b, cand)
+	if at < 0 {
 		return
 	}
+	in := cand.in(b.pool)
+	count = min(count, cand.may(in, at))
 	if len(k.fleet.poolOf(b).minimums) > 0 && !k.fleet.opts.RelaxMinValues {
 		count = k.whileDiverse(b, cand, row, count)
 	}
@@ -299,32 +316,32 @@ func (k *packing) fillWith(b *bin, cand *packCandidate, seed bool) {
 		return
 	}
 	copy(b.row, row)
-	k.add(b, cand, count)
-}
-
-// add adds pods of the candidate to the bin.
-func (k *packing) add(b *bin, cand *packCandidate, count int) {
 	k.fleet.fillUp(b, cand.pending, count)
-	b.planned = append(b.planned, podCount{cand, count})
+	added := podCount{candidate: cand, count: count}
+	if cand.quota != nil {
+		added.domain = in.domains[at]
+	}
+	b.planned = append(b.planned, added)
 }
 
 // joined returns the bin's row narrowed to what the candidate also accepts, for the first offer that leaves the
-// offering possible.
-func (k *packing) joined(b *bin, cand *packCandidate) (label.Row, bool) {
+// offering possible, and the index of that offer; -1 if there is none.
+func (k *packing) joined(b *bin, cand *packCandidate) (label.Row, int) {
 	space, types := k.fleet.snap.Space, k.fleet.poolOf(b).spec.Types
-	for _, o := range cand.offersOf(b.pool) {
-		if !o.types.Has(b.kind) || !slices.Contains(o.classes, b.class) {
+	in := cand.in(b.pool)
+	for i, o := range in.offers {
+		if !o.types.Has(b.kind) || !slices.Contains(o.classes, b.class) || cand.may(in, i) == 0 {
 			continue
 		}
 		if space.Contains(o.row, b.row) {
-			return b.row, true
+			return b.row, i
 		}
 		k.fleet.scratch.row = append(k.fleet.scratch.row[:0], b.row...)
 		if space.And(k.fleet.scratch.row, b.row, o.row) && space.Compatible(k.fleet.scratch.row, types.Rows[b.kind]) {
-			return k.fleet.scratch.row, true
+			return k.fleet.scratch.row, i
 		}
 	}
-	return nil, false
+	return nil, -1
 }
 
 // whileDiverse lowers the count until the types that can hold the bin satisfy the pool's minValues.

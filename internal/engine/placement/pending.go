@@ -56,6 +56,9 @@ type domainBatch struct {
 	capped bool
 	// expected: nodes of the domain were assumed to have capacity for some.
 	expected bool
+	// loose: the packing chooses the domains, within the quota; loose.go.
+	loose bool
+	quota *domainQuota
 }
 
 // hard returns the rules with all preferences dropped.
@@ -76,6 +79,8 @@ type queue struct {
 	nodes    *existingNodes
 	fleet    *fleet
 	groups   []*pendingGroup
+	// everywhere caches whether all nodes have a label.
+	everywhere map[label.Key]bool
 }
 
 // fill makes a pending group of every group and orders them: first the targets of affinity, then higher priority, then
@@ -115,6 +120,7 @@ func (q *queue) compile(groups []*pendingGroup) {
 		}
 		pg.rows = q.rowsAt(pg)
 	}
+	q.dropIdle(groups)
 	if len(q.snap.Marks) > 0 {
 		findDepths(groups)
 	}
@@ -128,6 +134,8 @@ func (q *queue) relax(pg *pendingGroup) bool {
 	if next := pg.at + 1; pg.compiled[next] == nil {
 		pg.compiled[next] = q.counters.compile(pg.group, &pg.levels[next])
 		q.counters.touch(pg.compiled[next], pg.group)
+		q.dropIdleOf(pg.compiled[next])
+		pg.compiled[next].pinUsed()
 	}
 	pg.force(pg.at + 1)
 	pg.rows, pg.choices = q.rowsAt(pg), choices{}

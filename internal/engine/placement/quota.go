@@ -58,7 +58,9 @@ func (a *account) refund(total quantity.Vector, nodes int64) {
 	}
 }
 
-func (a *account) clone() account { return account{remaining: slices.Clone(a.remaining), nodes: a.nodes} }
+func (a *account) clone() account {
+	return account{remaining: slices.Clone(a.remaining), nodes: a.nodes}
+}
 
 // charge subtracts a node's capacity from the limits.
 func (a *account) charge(total quantity.Vector) {

@@ -33,7 +33,7 @@ func (s *solver) together(active []*pendingGroup) {
 		pods := countPods(active)
 		batches := s.assignAndFill(active)
 		s.fleet.joinBins(batches, round > 0 || s.joinFirst)
-		s.launcher.launch(batches)
+		batches = s.launcher.launch(batches)
 		s.fleet.joinRest(batches)
 		s.takeBack(batches)
 		placed := pods - countPods(active)

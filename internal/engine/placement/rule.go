@@ -31,6 +31,8 @@ type rules struct {
 	hostApart      []int
 	hostApartSelf  bool
 	hostTouched    []int
+	// idle are the keys of spread constraints that cannot bind; idle.go.
+	idle []label.Key
 }
 
 type spreadRule struct {

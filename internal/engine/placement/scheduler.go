@@ -66,7 +66,7 @@ func newScheduler(snap *model.Snapshot, opts *Options, cache *Cache) *scheduler 
 	*f = newFleet(snap, opts, fit, cache)
 	*q = queue{snap: snap, opts: opts, counters: c, nodes: nodes, fleet: f}
 	*as = assigner{snap: snap, counters: c, admission: ad, fit: fit, nodes: nodes, fleet: f, budget: b}
-	*l = launcher{snap: snap, opts: opts, budget: b, fleet: f}
+	*l = launcher{snap: snap, opts: opts, budget: b, fleet: f, assigner: as}
 	p.rwop = rwopPods{snap: snap, nodes: nodes}
 	p.deferral = deferral{queue: q}
 	p.reserved = reservedPods{snap: snap, fit: fit, nodes: nodes, assigner: as, deferral: &p.deferral}

@@ -162,7 +162,7 @@ func (s *spotShare) begin(pool int, cands []*packCandidate) {
 	s.refresh()
 	whole := s.whole
 	for _, cand := range cands {
-		if cand.offersOf(pool) == nil {
+		if len(cand.in(pool).offers) == 0 {
 			continue
 		}
 		whole += cand.batch.pending.group.Requests.At(quantity.CPU) * int64(len(cand.batch.left))

@@ -145,16 +145,19 @@ func (k *packing) retrySeed(seed *packCandidate, b *bin, found bool) (*bin, bool
 // withoutSpot opens a bin that is not spot for the seed in the pool.
 func (k *packing) withoutSpot(ps *poolState, seed *packCandidate) (*bin, bool) {
 	onDemand, asks := *seed, requestsSpecial(k.fleet.snap, seed.pending.group)
-	var offers []*offer
-	for _, o := range seed.offersOf(ps.index) {
+	plainOnly, in := poolOffers{pool: ps.index}, seed.in(ps.index)
+	for i, o := range in.offers {
 		row := slices.Clone(o.row)
 		k.fleet.withoutSpot(row)
 		plain := ps.offer(k.fleet.snap.Space, row, asks)
 		if slices.ContainsFunc(plain.front, func(b typeOffering) bool { return plain.holds(seed.pending.group, b) }) {
-			offers = append(offers, plain)
+			plainOnly.offers = append(plainOnly.offers, plain)
+			if in.domains != nil {
+				plainOnly.domains = append(plainOnly.domains, in.domains[i])
+			}
 		}
 	}
-	onDemand.offers = []poolOffers{{ps.index, offers}}
+	onDemand.offers = []poolOffers{plainOnly}
 	best, found := k.bestBin(&onDemand)
 	if found = found && k.fleet.commit(ps, best, k.pace()); found {
 		seed.left = onDemand.left
@@ -173,7 +176,7 @@ func (f *fleet) withoutSpot(row label.Row) {
 
 // fitsShare reports whether an offering of the pool that is not oversized holds a pod of the seed.
 func (k *packing) fitsShare(ps *poolState, seed *packCandidate) bool {
-	return ps.spotShare != nil && slices.ContainsFunc(seed.offersOf(ps.index), func(o *offer) bool {
+	return ps.spotShare != nil && slices.ContainsFunc(seed.in(ps.index).offers, func(o *offer) bool {
 		return slices.ContainsFunc(k.rank(ps, o), func(p rankedOffering) bool {
 			return !ps.spotShare.oversized(ps, p.typeOffering) && o.holds(seed.batch.pending.group, p.typeOffering)
 		})

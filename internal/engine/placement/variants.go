@@ -79,30 +79,44 @@ func effortFor(cands []*packCandidate) int {
 	return effort
 }
 
-// packBest packs the pools in several orders and keeps the cheapest result. Limits matter only to a result that exceeds
-// them: the pools are packed as if they had none, and again within the limits if that is too much. A spot share depends on
-// the types that limits leave to a bin, so it is packed within them at once.
-func (l *launcher) packBest(pools []*poolState, cands []*packCandidate) {
+// packWithin packs the pools as if they had no limits, and reports whether the limits permit the result. So a limit that
+// is not reached has no effect. A spot share depends on the types that limits leave to a bin: it is packed within them.
+func (l *launcher) packWithin(pools []*poolState, cands []*packCandidate) bool {
+	if !slices.ContainsFunc(pools, (*poolState).bounded) {
+		l.take(l.bestOf(pools, cands))
+		return true
+	}
+	if slices.ContainsFunc(pools, (*poolState).shared) {
+		return false
+	}
 	from := len(l.fleet.bins)
-	var best *attempt
-	bounded := slices.ContainsFunc(pools, (*poolState).bounded)
-	if bounded && !slices.ContainsFunc(pools, (*poolState).shared) {
-		unlimited := l.on(l.fleet.withoutLimits(pools))
-		best = unlimited.bestOf(unlimited.fleet.same(pools), cands)
-		if best.fleet = l.fleet.within(pools, best.fleet, from); best.fleet == nil {
-			best = nil
-		}
+	unlimited := l.on(l.fleet.withoutLimits(pools))
+	best := unlimited.bestOf(unlimited.fleet.same(pools), cands)
+	if best.fleet = l.fleet.within(pools, best.fleet, from); best.fleet == nil {
+		return false
 	}
-	if best == nil {
-		best = l.bestOf(pools, cands)
-	}
-	l.fleet.adopt(best.fleet)
-	for _, cand := range best.candidates {
-		cand.batch.left = cand.left
-	}
+	l.take(best)
+	return true
+}
+
+// packBest packs the pools within their limits.
+func (l *launcher) packBest(pools []*poolState, cands []*packCandidate) {
+	best := l.bestOf(pools, cands)
+	l.take(best)
 	rest := slices.DeleteFunc(best.candidates, func(cand *packCandidate) bool { return len(cand.left) == 0 })
-	if bounded && best.merged && len(rest) > 0 {
+	if best.merged && len(rest) > 0 {
 		l.packBest(pools, rest) // joined bins have left more of the limits
+	}
+}
+
+// take takes over the result of a packing.
+func (l *launcher) take(a *attempt) {
+	l.fleet.adopt(a.fleet)
+	for _, cand := range a.candidates {
+		cand.batch.left = cand.left
+		if cand.quota != nil {
+			l.assigner.settle(cand.pending, cand.quota)
+		}
 	}
 }
 
@@ -138,7 +152,7 @@ func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 		last = try(packOrder{inTurn: true}, last.candidates, math.MaxInt)
 		best = last
 	}
-	best.merged = l.on(best.fleet).merge(from, last.value)
+	best.merged = l.on(best.fleet).merge(best.fleet.same(pools), from, last.value)
 	return best
 }
 
@@ -160,6 +174,7 @@ func untouched(cands []*packCandidate) []*packCandidate {
 	for i, cand := range cands {
 		slab[i] = *cand
 		slab[i].left = cand.batch.left
+		slab[i].quota = cand.batch.quota.clone()
 		list[i] = &slab[i]
 	}
 	return list

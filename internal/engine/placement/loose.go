@@ -1,0 +1,210 @@
+package placement
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Topology spread chosen with the packing. A spread constraint limits how far the counts of domains may differ, and asks
+// for nothing else. So pods that need new nodes are not bound to the domains that they were assigned to: the packing
+// opens each bin where it costs least, within what the constraint permits, and counts what is placed where.
+//
+// That holds for groups whose only rule by domain is one spread constraint, which counts no pods of other groups that are
+// being placed. Where other rules apply, or a limit leaves some pods without a node, the assignment holds.
+
+// domainQuota is how many more pods of a group each domain may get, such that the rest can still be placed. A domain may
+// exceed the least one by maxSkew, so what one domain gets beyond that is due to all the others.
+type domainQuota struct {
+	domains []*domain
+	maxSkew int
+	// most and least are the largest and the certain counts, by domain. floor is the least count of the other domains.
+	most, least []int
+	floor       int
+	// left are the pods that are not placed yet. highest is the count of the fullest domain that got pods.
+	left, highest int
+	// may is how many more pods each domain may get, and taken are the pods that it got.
+	may   []int
+	taken [][]*model.Pod
+}
+
+// newDomainQuota returns the quota for so many pods of a group with one spread constraint.
+func (ad *admission) newDomainQuota(pg *pendingGroup, pods int) *domainQuota {
+	s := &pg.rules.spreads[0]
+	q := &domainQuota{maxSkew: s.maxSkew, floor: math.MaxInt, left: pods}
+	open := map[int]bool{}
+	for _, d := range pg.choices.domains {
+		if atom := pg.rules.atom(d, s.counter.key); d.launchable && !pg.choices.exhausted[d.id] && atom != ad.space.Absent(s.counter.key) {
+			open[atom] = true
+			q.domains = append(q.domains, d)
+			q.most, q.least = append(q.most, s.counter.counts[atom]), append(q.least, s.counter.sure[atom])
+		}
+	}
+	domains := len(q.domains)
+	for atom, count := range s.counter.counts {
+		if !open[atom] && (count > 0 || s.counter.domains.Has(atom)) {
+			q.floor = min(q.floor, s.counter.sure[atom])
+			domains++
+		}
+	}
+	if domains < s.minDomains {
+		q.floor = 0
+	}
+	q.may, q.taken = make([]int, len(q.domains)), make([][]*model.Pod, len(q.domains))
+	q.update()
+	return q
+}
+
+func (q *domainQuota) clone() *domainQuota {
+	if q == nil {
+		return nil
+	}
+	c := *q
+	c.most, c.least, c.may, c.taken = slices.Clone(q.most), slices.Clone(q.least), slices.Clone(q.may), slices.Clone(q.taken)
+	for i := range c.taken {
+		c.taken[i] = slices.Clip(c.taken[i])
+	}
+	return &c
+}
+
+// take records that a domain got pods.
+func (q *domainQuota) take(at int, pods []*model.Pod) {
+	q.taken[at] = append(q.taken[at], pods...)
+	q.most[at], q.least[at], q.left = q.most[at]+len(pods), q.least[at]+len(pods), q.left-len(pods)
+	q.highest = max(q.highest, q.most[at])
+	q.update()
+}
+
+// update computes how many more pods each domain may get. More pods are never easier to place than fewer.
+func (q *domainQuota) update() {
+	for at := range q.may {
+		low, high := 0, q.left
+		for low < high {
+			if n := (low + high + 1) / 2; q.permits(at, n) {
+				low = n
+			} else {
+				high = n - 1
+			}
+		}
+		q.may[at] = low
+	}
+}
+
+// permits reports whether the rest of the pods suffices for the other domains if the domain gets n.
+func (q *domainQuota) permits(at, n int) bool {
+	least := max(q.highest, q.most[at]+n) - q.maxSkew
+	if least > q.floor {
+		return false
+	}
+	due := max(0, least-q.least[at]-n)
+	for i, count := range q.least {
+		if i != at {
+			due += max(0, least-count)
+		}
+	}
+	return due <= q.left-n
+}
+
+// mostLoose is the maximum number of domains that a packing chooses from.
+const mostLoose = 16
+
+// mayLoosen reports whether the packing may choose the domains of the group.
+func (as *assigner) mayLoosen(pg *pendingGroup) bool {
+	rs := pg.rules
+	if len(rs.pins) != 1 || len(rs.spreads) != 1 || len(rs.affinities)+len(rs.apart) > 0 || len(pg.choices.domains) > mostLoose {
+		return false
+	}
+	s := &rs.spreads[0]
+	return s.self && s.counter.groups == 1 && len(rs.touched) == 1 && rs.touched[0] == s.counter &&
+		!slices.ContainsFunc(pg.choices.domains, func(d *domain) bool { return d.counted != nil && d.counted[0] != surely })
+}
+
+// loosen returns the batches with one for each group that may choose its domains with the packing.
+func (l *launcher) loosen(batches []*domainBatch) []*domainBatch {
+	var list []*domainBatch
+	of := map[*pendingGroup][]*domainBatch{}
+	for _, batch := range batches {
+		pg := batch.pending
+		if len(batch.left) == 0 || batch.domain == nil || !l.assigner.mayLoosen(pg) {
+			list = append(list, batch)
+			continue
+		}
+		l.assigner.counters.assign(pg, batch.domain, -len(batch.left))
+		if of[pg] == nil {
+			list = append(list, &domainBatch{pending: pg, first: batch.first, loose: true})
+		}
+		of[pg] = append(of[pg], batch)
+	}
+	for _, batch := range list {
+		if batch.loose {
+			batch.gather(of[batch.pending])
+		}
+	}
+	return list
+}
+
+// gather takes the pods of the batches, in the order of their assignment.
+func (batch *domainBatch) gather(of []*domainBatch) {
+	turn := map[*model.Pod]int{}
+	for _, one := range of {
+		for i, p := range one.left {
+			turn[p] = one.turns[len(one.turns)-len(one.left)+i]
+		}
+		batch.left, batch.rows = append(batch.left, one.left...), append(batch.rows, one.rows...)
+		one.left = nil
+	}
+	slices.SortFunc(batch.left, func(a, b *model.Pod) int { return cmp.Compare(turn[a], turn[b]) })
+}
+
+// offersByDomain returns the pool's offers to a loose batch, with the index of the domain of each.
+func (l *launcher) offersByDomain(ps *poolState, batch *domainBatch, q *domainQuota) poolOffers {
+	all := poolOffers{pool: ps.index}
+	for i, d := range q.domains {
+		offers := offersThatHold(ps, batch, l.fleet.offersTo(ps, batch.pending, batch.pending.rowsIn(l.snap.Space, d)))
+		all.offers = append(all.offers, offers...)
+		all.domains = append(all.domains, slices.Repeat([]int{i}, len(offers))...)
+	}
+	return all
+}
+
+// settle assigns the pods that a packing placed to their domains. The order of assignment is one in which they can be
+// bound: each pod goes where the count is least.
+func (as *assigner) settle(pg *pendingGroup, q *domainQuota) {
+	for at, pods := range q.taken {
+		as.counters.assign(pg, q.domains[at], len(pods))
+	}
+	bound := make([]int, len(q.taken))
+	for {
+		least := -1
+		for at, pods := range q.taken {
+			if bound[at] < len(pods) && (least < 0 || q.most[at]-len(pods)+bound[at] < q.most[least]-len(q.taken[least])+bound[least]) {
+				least = at
+			}
+		}
+		if least < 0 {
+			return
+		}
+		as.order = append(as.order, q.taken[least][bound[least]])
+		bound[least]++
+	}
+}
+
+// tighten assigns the pods of loose batches that have no node yet to domains again.
+func (l *launcher) tighten(batches []*domainBatch) []*domainBatch {
+	var list []*domainBatch
+	for _, batch := range batches {
+		if !batch.loose {
+			list = append(list, batch)
+			continue
+		}
+		if pg := batch.pending; len(batch.left) > 0 {
+			rest := pg.left
+			pg.left = batch.left
+			list = append(list, l.assigner.assign(pg)...)
+			pg.left = append(slices.Clip(rest), pg.left...)
+		}
+	}
+	return list
+}
