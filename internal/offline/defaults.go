@@ -3,6 +3,7 @@ package offline
 import (
 	"encoding/json"
 	"fmt"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,9 @@ import (
 // schemaDefaults holds the schemas of Karpenter's kinds, by kind and version. The API server would apply their
 // defaults.
 type schemaDefaults map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps
+
+// schemas are read once for the process, and not changed.
+var schemas = sync.OnceValues(newSchemaDefaults)
 
 func newSchemaDefaults() (schemaDefaults, error) {
 	definitions, err := crds.Definitions()

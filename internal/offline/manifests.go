@@ -28,7 +28,6 @@ import (
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
-	"github.com/karpenter-go/karpenter/internal/compat/admission"
 )
 
 // Manifests are the inputs of a decision, by kind, in the order in which they were read: from files, from a live
@@ -92,8 +91,6 @@ type Manifests struct {
 	Problems []error
 	decoder  runtime.Decoder
 	defaults schemaDefaults
-	// server checks objects of files; nil before the first.
-	server *admission.Server
 }
 
 // MostPods is the default maximum number of pods of a simulation. A million identical pods take some 4 GB of memory.
@@ -138,7 +135,7 @@ func newManifests() (*Manifests, error) {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
 	}
-	defaults, err := newSchemaDefaults()
+	defaults, err := schemas()
 	if err != nil {
 		return nil, fmt.Errorf("reading the schemas of our kinds: %w", err)
 	}

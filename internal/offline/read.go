@@ -321,7 +321,7 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 		return
 	}
 	object, _, err := o.decoder.Decode(completed, nil, nil)
-	if wrong := o.rejections(head.TypeMeta, text); len(wrong) > 0 {
+	if wrong := rejections(head.TypeMeta, text); len(wrong) > 0 {
 		o.reject(origin, head, wrong)
 		return
 	}

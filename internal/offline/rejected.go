@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,23 +24,23 @@ func ours(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: kind}
 }
 
+// apiServer is one for the process: compiling its rules takes longer than most decisions.
+var apiServer = sync.OnceValues(admission.New)
+
 // rejections returns why an API server would reject an object of a file, field by field; none for other kinds.
-func (o *Manifests) rejections(kind metav1.TypeMeta, text []byte) []error {
+func rejections(kind metav1.TypeMeta, text []byte) []error {
 	if !slices.Contains(admitted, kind) {
 		return nil
 	}
-	if o.server == nil {
-		server, err := admission.New()
-		if err != nil {
-			return []error{err}
-		}
-		o.server = server
+	server, err := apiServer()
+	if err != nil {
+		return []error{err}
 	}
 	var object map[string]any
 	if err := json.Unmarshal(text, &object); err != nil {
 		return []error{err}
 	}
-	refusals, err := o.server.Create(object)
+	refusals, err := server.Create(object)
 	if err != nil {
 		return []error{err}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -32,8 +33,9 @@ type Refusal struct {
 	Problem string // the problem and its correction, phrased to follow the name of the field
 }
 
-// Server checks objects of this project's kinds. It is not safe for concurrent use.
+// Server checks objects of this project's kinds, one at a time. It is safe for concurrent use.
 type Server struct {
+	mu       sync.Mutex
 	versions map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps
 	kinds    map[metav1.TypeMeta]*kind
 	// namespaced holds the kinds whose objects have a namespace.
@@ -65,6 +67,8 @@ func (s *Server) Create(object map[string]any) ([]Refusal, error) {
 	name := metav1.TypeMeta{}
 	name.APIVersion, _ = object["apiVersion"].(string)
 	name.Kind, _ = object["kind"].(string)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	k, err := s.kind(name)
 	if err != nil {
 		return nil, err
