@@ -149,6 +149,11 @@ var importRules = []importRule{
 		because: "a judge that shares code with the judged shares its mistakes",
 	},
 	{
+		from:    "./internal/testing/neutral",
+		never:   []string{"./internal/..."},
+		because: "which changes do not matter follows from the API: who knows how plans are made would excuse them",
+	},
+	{
 		from:    "./internal/testing/fleetsim",
 		only:    append([]string{"./internal/engine/..."}, pureStandard...),
 		because: "a fleet on a virtual clock costs the same at each run: what it depends on is in its arguments",

@@ -27,7 +27,9 @@ type bench struct {
 	fleets   int    // of each size in table rest, one for each seed
 	out      io.Writer
 	days     int // of table week
-	problems int // of tables rest and week
+	problems int // of tables rest, neutral and week
+	// fleetsGiven means that -seeds was given.
+	fleetsGiven bool
 }
 
 // tables in the order in which they are printed.
@@ -38,7 +40,7 @@ var tables = []struct {
 	{"speed", (*bench).speed}, {"slopes", (*bench).slopes}, {"price", (*bench).price}, {"seeds", (*bench).seeds},
 	{"arrival", (*bench).arrival}, {"memory", (*bench).memory},
 	{"disrupt", (*bench).disrupt}, {"course", (*bench).course}, {"whole", (*bench).wholePlan},
-	{"rest", (*bench).rest}, {"week", (*bench).week},
+	{"rest", (*bench).rest}, {"neutral", (*bench).neutral}, {"week", (*bench).week},
 }
 
 var errProblems = errors.New("answers with problems")
@@ -66,6 +68,7 @@ func measure(args []string, out io.Writer) error {
 		return fmt.Errorf("%q is no verb: want workload, digest, or only flags", flags.Arg(0))
 	}
 	b := &bench{folder: *folder, seed: *seed, fleets: *fleets, days: *days, out: out}
+	flags.Visit(func(f *flag.Flag) { b.fleetsGiven = b.fleetsGiven || f.Name == "seeds" })
 	var err error
 	if b.only, err = regexp.Compile(*only); err != nil {
 		return fmt.Errorf("-only: %w", err)
