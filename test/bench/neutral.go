@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -72,14 +71,10 @@ func (b *bench) neutral() error {
 	}
 	row := b.table("Changes that must not make a plan dearer (P: purchases, D: fleets at rest; dearer: over 0.5%, or more pods "+
 		"without a place; CPU: a multiple of that without the change; bold: misses the aim)", columns...)
-	folder := filepath.Join(b.folder, "neutral")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
 	bases := make([][]decide.Decision, len(neutralInputs))
 	for i, k := range neutralInputs {
 		for n := range b.neutralCount(k.count) {
-			d, err := decide.Input(k.make(b.seed+n), folder, neutralTimes)
+			d, err := b.neutralDecision(k.make(b.seed + n))
 			if err != nil {
 				return err
 			}
@@ -96,7 +91,12 @@ func (b *bench) neutral() error {
 			var e effect
 			for n, base := range bases[i] {
 				if changed := c.Apply(k.make(b.seed + n)); changed != nil {
-					e.decide(changed, b.seed+n, base, folder)
+					with, err := b.neutralDecision(changed)
+					if err != nil {
+						e.refused, e.problem = e.refused+1, err
+						continue
+					}
+					e.add(b.seed+n, base, with)
 				}
 			}
 			cells = append(cells, e.cells()...)
@@ -114,14 +114,10 @@ func (b *bench) neutral() error {
 	return nil
 }
 
-// decide decides a changed input. One that is refused counts as dearer: its pods have no place.
-func (e *effect) decide(changed *neutral.Input, seed int, base decide.Decision, folder string) {
-	with, err := decide.Input(changed, folder, neutralTimes)
-	if err != nil {
-		e.refused, e.problem = e.refused+1, err
-		return
-	}
-	e.add(seed, base, with)
+// neutralDecision decides an input, whose files are in a folder of its name.
+func (b *bench) neutralDecision(in *neutral.Input) (decide.Decision, error) {
+	name := strings.NewReplacer(", ", "/", " ", "-", "%", "").Replace(in.Name)
+	return decide.Input(in, filepath.Join(b.folder, "neutral", name), neutralTimes)
 }
 
 func (b *bench) neutralCount(otherwise int) int {

@@ -56,7 +56,7 @@ func (in *Input) Clone() *Input {
 	return c
 }
 
-// Write writes the input into a folder as a file of instance types and a List of objects.
+// Write writes the input into a folder, which is created if needed: a file of instance types, and one of objects.
 func (in *Input) Write(folder string) error {
 	types, err := json.MarshalIndent(map[string]any{"instanceTypes": in.Types}, "", " ")
 	if err != nil {
@@ -67,6 +67,9 @@ func (in *Input) Write(folder string) error {
 		if err := json.NewEncoder(&list).Encode(o); err != nil {
 			return fmt.Errorf("encoding %s: %w", o.GetName(), err)
 		}
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return fmt.Errorf("making the folder of an input: %w", err)
 	}
 	for name, content := range map[string][]byte{"instance-types.json": types, "objects.json": list.Bytes()} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
