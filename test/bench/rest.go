@@ -20,12 +20,31 @@ var settings = []setting{
 	{least: 3, most: 10, budget: "100%", economics: "usual"},
 	{least: 3, most: 10, budget: "100%", economics: "moves free", flags: []string{"--move-price", "0"}},
 	{least: 20, most: 40, budget: "10%", economics: "usual"},
+	{least: 3, most: 10, budget: "10%", economics: "usual", features: twelvePools},
+	{least: 3, most: 10, budget: "10%", economics: "usual", features: wideSpread},
 }
+
+// Features of everyday clusters that leave the best plan as it is.
+var (
+	farLimit    = workload.Features{Name: "far limits", Limits: map[string]string{"cpu": "1000"}}
+	fivePools   = workload.Features{Name: "five pools", Pools: 5}
+	twelvePools = workload.Features{Name: "twelve pools", Pools: 12}
+	wideSpread  = workload.Features{Name: "wide zone spread", Skew: 1000}
+)
 
 type setting struct {
 	least, most       int // nodes
 	budget, economics string
 	flags             []string
+	features          workload.Features
+}
+
+// kind returns the economics with the name of the features.
+func (s setting) kind() string {
+	if s.features.Name == "" {
+		return s.economics
+	}
+	return s.economics + ", " + s.features.Name
 }
 
 func (s setting) size() string { return fmt.Sprintf("%d to %d", s.least, s.most) }
@@ -52,7 +71,7 @@ func (b *bench) rest() error {
 		"dearer, 2%", "cheaper, 2%", "worst (seed)", "moves per USD/h", "moved over twice")
 	known := map[string][]*reference{}
 	for _, s := range settings {
-		if !b.only.MatchString(s.size() + " nodes, " + s.budget + ", " + s.economics) {
+		if !b.only.MatchString(s.size() + " nodes, " + s.budget + ", " + s.kind()) {
 			continue
 		}
 		references, ok := known[s.size()]
@@ -68,13 +87,13 @@ func (b *bench) rest() error {
 			first, last, err := b.settle(r, s)
 			if err != nil {
 				b.problems++
-				fmt.Fprintf(b.out, "\n%s, %s, %s: %v\n\n", r.name, s.budget, s.economics, err)
+				fmt.Fprintf(b.out, "\n%s, %s, %s: %v\n\n", r.name, s.budget, s.kind(), err)
 				continue
 			}
 			once.add(r, first)
 			later.add(r, last)
 		}
-		head := []string{s.size(), s.budget, s.economics}
+		head := []string{s.size(), s.budget, s.kind()}
 		row(append(append(head, "at once"), once.cells()...)...)
 		row(append(append(head, "all"), later.cells()...)...)
 	}
@@ -131,7 +150,7 @@ func (b *bench) settle(r *reference, s setting) (first, last rested, err error) 
 	f := r.Clone()
 	moves := map[string]int{}
 	folder := filepath.Join(b.folder, r.name)
-	if err := f.Bound(s.budget).Write(folder); err != nil {
+	if err := f.With(s.features).Bound(s.budget).Write(folder); err != nil {
 		return first, last, err
 	}
 	a, _, err := b.rearrange(folder, s.flags...)

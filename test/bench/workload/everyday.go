@@ -15,6 +15,9 @@ const (
 var (
 	everydayCPU    = []int{100, 250, 500, 1000, 1500, 2000}
 	everydayMemory = []int{256, 512, 1024, 2048, 4096}
+
+	purchasedCPU    = []int{100, 250, 500, 750, 1000, 1500, 2000, 3000, 4000}
+	purchasedMemory = []int{128, 256, 512, 1024, 2048, 4096, 8192, 16384}
 )
 
 // Fleet is a cluster of on-demand nodes of one pool. Its pods request processor and memory, and have no constraint.
@@ -24,8 +27,9 @@ type Fleet struct {
 	Pods  []FleetPod
 	Seed  int
 
-	name    string
-	catalog []InstanceType
+	name     string
+	catalog  []InstanceType
+	features Features
 }
 
 // FleetNode is a node of a fleet.
@@ -63,6 +67,23 @@ func (r Room) Holds(other Room) bool {
 // Less returns the room without other.
 func (r Room) Less(other Room) Room {
 	return Room{r.CPU - other.CPU, r.Memory - other.Memory, r.Pods - other.Pods}
+}
+
+// Purchase generates 3 to 11 pods of 1 to 4 Deployments, without nodes.
+func Purchase(seed int) *Fleet {
+	r := newRandom("purchase", seed)
+	f := &Fleet{name: "purchase", Seed: seed, catalog: catalog(everydayTypes, 1, false)}
+	f.Types = machinesOf(f.catalog)
+	pods, apps := 3+r.below(9), make([]Room, 1+r.below(4))
+	for i := range apps {
+		apps[i] = Room{pick(r, purchasedCPU), pick(r, purchasedMemory), 1}
+	}
+	for range pods {
+		app := r.below(len(apps))
+		name := "app-" + strconv.Itoa(app)
+		f.Pods = append(f.Pods, FleetPod{Name: podName(name, len(f.Pods)), Room: apps[app], app: name})
+	}
+	return f
 }
 
 // Everyday generates a fleet of 2 to 6 Deployments. Its nodes have 2 to 16 processors, of which the pods request about
@@ -182,12 +203,13 @@ func (f *Fleet) Free() (map[string]Room, error) {
 
 // Bound returns the workload of the fleet as it is, with a disruption budget.
 func (f *Fleet) Bound(budget string) *Set {
-	pool := f.pool(budget)
+	pools := f.pools(budget)
 	nodes := make([]object, len(f.Nodes))
 	for i, n := range f.Nodes {
-		nodes[i] = nodeObject(n.Name, newRandom("uid", n.Name).uid(), n.Type.InstanceType, Offering{CapacityType: onDemand, Zone: n.Zone}, pool)
+		nodes[i] = nodeObject(n.Name, newRandom("uid", n.Name).uid(), n.Type.InstanceType, Offering{CapacityType: onDemand, Zone: n.Zone},
+			f.poolOf(n.Type, pools))
 	}
-	s := &Set{name: f.name, seed: f.Seed, types: f.catalog, pools: []poolShape{pool}, nodes: nodes, bound: f.objects(), existing: true}
+	s := &Set{name: f.name, seed: f.Seed, types: f.catalog, pools: pools, nodes: nodes, bound: f.objects(), existing: true}
 	for i, p := range f.Pods {
 		bind(s.bound[i], p.Node)
 	}
@@ -196,19 +218,13 @@ func (f *Fleet) Bound(budget string) *Set {
 
 // Pending returns the workload of the fleet's pods without its nodes.
 func (f *Fleet) Pending() *Set {
-	return &Set{name: f.name, seed: f.Seed, types: f.catalog, pools: []poolShape{f.pool(budgetDefault)}, pods: f.objects()}
-}
-
-func (f *Fleet) pool(budget string) poolShape {
-	return poolShape{name: "default", budget: budget, requirements: []object{
-		requirement(LabelCapacity, "In", onDemand), requirement(LabelArch, "In", "amd64"),
-	}}
+	return &Set{name: f.name, seed: f.Seed, types: f.catalog, pools: f.pools(budgetDefault), pods: f.objects()}
 }
 
 func (f *Fleet) objects() []object {
 	pods := newPodList("everyday", f.Seed)
 	for _, p := range f.Pods {
-		pods.add(podShape{cpu: p.Room.CPU, memory: p.Room.Memory, labels: object{"app": p.app}, owner: p.app})
+		pods.add(podShape{cpu: p.Room.CPU, memory: p.Room.Memory, labels: object{"app": p.app}, owner: p.app, spec: f.rules(p.app)})
 	}
 	return pods.items
 }
