@@ -23,18 +23,18 @@ const neutralTimes = 2
 // effect adds up what a change does to the inputs of a kind.
 type effect struct {
 	tried, changed, dearer int
-	ratios, worst          float64
-	where                  string
-	cpu, cpuBefore         float64
+	// compared are those with as many pods without a place as without the change; stranded are the pods of the others.
+	compared, stranded int
+	ratios, worst      float64
+	where              string
+	cpu, cpuBefore     float64
 	// refused are inputs with a problem, which count as dearer.
 	refused int
 	problem error
 }
 
 func (e *effect) add(seed int, without, with decide.Decision) {
-	r := with.Ratio(without.Outcome)
 	e.tried++
-	e.ratios += r
 	e.cpu, e.cpuBefore = e.cpu+with.CPU, e.cpuBefore+without.CPU
 	if with.Changed(without.Outcome) {
 		e.changed++
@@ -42,7 +42,14 @@ func (e *effect) add(seed int, without, with decide.Decision) {
 	if with.Dearer(without.Outcome) {
 		e.dearer++
 	}
-	if e.tried == 1 || r > e.worst {
+	if more := with.Unschedulable - without.Unschedulable; more != 0 {
+		e.stranded += max(0, more)
+		return
+	}
+	r := with.Ratio(without.Outcome)
+	e.compared++
+	e.ratios += r
+	if e.compared == 1 || r > e.worst {
 		e.worst, e.where = r, strconv.Itoa(seed)
 	}
 }
@@ -55,9 +62,13 @@ func (e *effect) cells() []string {
 		return []string{"-", "-", "-", "-", "-"}
 	}
 	percent := func(r float64) string { return fmt.Sprintf("%+.1f%%", 100*(r-1)) }
+	worst := fmt.Sprintf("%s (%s)", percent(e.worst), e.where)
+	if e.stranded > 0 {
+		worst += fmt.Sprintf(", %d pods stay", e.stranded)
+	}
 	return []string{
-		strconv.Itoa(e.changed), verdict(fmt.Sprintf("%d of %d", e.dearer, e.tried), e.dearer > 0), percent(e.ratios / float64(e.tried)),
-		fmt.Sprintf("%s (%s)", percent(e.worst), e.where), strconv.FormatFloat(e.cpu/max(e.cpuBefore, 1e-9), 'f', 1, 64),
+		strconv.Itoa(e.changed), verdict(fmt.Sprintf("%d of %d", e.dearer, e.tried), e.dearer > 0),
+		percent(e.ratios / float64(max(1, e.compared))), worst, strconv.FormatFloat(e.cpu/max(e.cpuBefore, 1e-9), 'f', 1, 64),
 	}
 }
 
@@ -90,7 +101,7 @@ func (b *bench) neutral() error {
 		for i, k := range neutralInputs {
 			var e effect
 			for n, base := range bases[i] {
-				if changed := c.Apply(k.make(b.seed + n)); changed != nil {
+				if changed := c.Apply(k.make(b.seed+n), base.Outcome); changed != nil {
 					with, err := b.neutralDecision(changed)
 					if err != nil {
 						e.refused, e.problem = e.refused+1, err

@@ -68,14 +68,3 @@ func TestPurchased(t *testing.T) {
 		t.Errorf("cells (-want +got):\n%s", diff)
 	}
 }
-
-// TestNeutralTable prints a row for a change, without a problem.
-func TestNeutralTable(t *testing.T) {
-	var out bytes.Buffer
-	if err := measure([]string{"-tables", "neutral", "-only", "^order of objects$", "-seeds", "2"}, &out); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
-	if !strings.Contains(out.String(), "| order of objects | 0 | 0 of 2 | +0.0% |") {
-		t.Errorf("no row of the change:\n%s", out.String())
-	}
-}

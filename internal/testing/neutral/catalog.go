@@ -97,6 +97,15 @@ func between(rng *rand.Rand, least, most float64) float64 {
 // dollars rounds to a hundredth of a cent.
 func dollars(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
+// cpus returns the number of processors.
+func (t *InstanceType) cpus() int {
+	cpus, err := strconv.Atoi(t.Capacity["cpu"])
+	if err != nil {
+		panic(err) // it was made from a number
+	}
+	return cpus
+}
+
 // room is an amount of millicores, MiB and pods.
 type room struct{ cpu, memory, pods int }
 

@@ -9,12 +9,15 @@ type Change struct {
 	Monotone bool
 	// edit changes the input, and reports whether there was something to change.
 	edit func(*Input) bool
+	// fit is in the place of edit for a change that depends on the plan without it.
+	fit func(*Input, Outcome) bool
 }
 
-// Apply returns the changed input, or nil if the change is about something that the input does not have.
-func (c *Change) Apply(to *Input) *Input {
+// Apply returns the changed input, or nil if the change is about something that the input does not have. The outcome is
+// that without the change.
+func (c *Change) Apply(to *Input, without Outcome) *Input {
 	changed := to.Clone()
-	if !c.edit(changed) {
+	if c.edit != nil && !c.edit(changed) || c.fit != nil && !c.fit(changed, without) {
 		return nil
 	}
 	changed.Name += ", " + c.Name
@@ -23,7 +26,7 @@ func (c *Change) Apply(to *Input) *Input {
 
 // Changes returns all changes.
 func Changes() []Change {
-	return slices.Concat(limitChanges(), poolChanges(), valueChanges(), zoneChanges(), hostChanges(),
+	return slices.Concat(limitChanges(), fittingChanges(), poolChanges(), valueChanges(), zoneChanges(), hostChanges(),
 		podChanges(), objectChanges(), monotoneChanges())
 }
 

@@ -64,8 +64,11 @@ func (d *draw) drawPools() {
 	if d.chance(2) {
 		d.pools = append(d.pools, &second)
 		second.name = "large"
-		general.under, second.over = 17, 4
-		if d.IntN(2) == 0 {
+		general.under, second.over = 9, 8
+		switch d.IntN(3) {
+		case 0:
+			general.under, second.over = 17, 4
+		case 1:
 			second.name, second.weight = "preferred", 50
 			general.under, second.over, second.families = 0, 0, []string{"m1", "m1g"}
 		}

@@ -6,6 +6,18 @@ type Outcome struct {
 	Cost float64
 	// Unschedulable is the number of pods without a place.
 	Unschedulable int
+	// Nodes are those that are launched for a purchase.
+	Nodes []Node
+}
+
+// Node is a node that is launched.
+type Node struct {
+	Pool string
+	// Type is the cheapest of the instance types that the node may have.
+	Type  string
+	Types []string
+	// Price is in USD per hour.
+	Price float64
 }
 
 // tolerated is the share by which a plan may cost more.

@@ -1,6 +1,8 @@
 package neutral
 
 import (
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,6 +45,48 @@ func limited(namesAndAmounts ...string) func(*Input) bool {
 			}
 		}
 		return changed
+	}
+}
+
+// fittingChanges are limits of what the plan without them has: it is within them.
+func fittingChanges() []Change {
+	nodes := func(Node, map[string]int) int64 { return 1 }
+	dollars := func(n Node, _ map[string]int) int64 { return int64(math.Ceil(n.Price * 1e9)) }
+	chosen := func(n Node, cpus map[string]int) int64 { return int64(cpus[n.Type]) }
+	largest := func(n Node, cpus map[string]int) int64 {
+		most := 0
+		for _, name := range n.Types {
+			most = max(most, cpus[name])
+		}
+		return int64(most)
+	}
+	return []Change{
+		{Name: "limit of nodes that the plan has", fit: fitting("nodes", 0, nodes)},
+		{Name: "limit of USD that the plan has", fit: fitting(perHour, resource.Nano, dollars)},
+		{Name: "limit of cpu that the plan has", fit: fitting("cpu", 0, chosen)},
+		{Name: "limit of cpu that the largest types of the plan have", fit: fitting("cpu", 0, largest)},
+	}
+}
+
+// fitting limits each pool of the pods to the sum of an amount, in units of the scale, over its nodes in the plan. The
+// amount of a node may depend on the processors of types.
+func fitting(name corev1.ResourceName, scale resource.Scale, amount func(Node, map[string]int) int64) func(*Input, Outcome) bool {
+	return func(in *Input, without Outcome) bool {
+		cpus := map[string]int{}
+		for _, t := range in.Types {
+			cpus[t.Name] = t.cpus()
+		}
+		sums := map[string]int64{}
+		for _, n := range without.Nodes {
+			sums[n.Pool] += amount(n, cpus)
+		}
+		for _, p := range in.open() {
+			if p.Spec.Limits == nil {
+				p.Spec.Limits = corev1.ResourceList{}
+			}
+			p.Spec.Limits[name] = *resource.NewScaledQuantity(sums[p.Name], scale)
+		}
+		return len(without.Nodes) > 0
 	}
 }
 

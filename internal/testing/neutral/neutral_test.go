@@ -115,7 +115,7 @@ func TestChanges(t *testing.T) {
 		for seed := 1; seed <= 12; seed++ {
 			for _, in := range []*Input{Purchase(seed), Fleet(seed)} {
 				before := encoded(t, in)
-				changed := c.Apply(in)
+				changed := c.Apply(in, Outcome{Nodes: []Node{{Pool: "general", Type: "m1.4", Types: []string{"m1.4", "m1.8"}, Price: 0.2}}})
 				if encoded(t, in) != before {
 					t.Fatalf("%s: the input itself is changed", c.Name)
 				}
@@ -153,14 +153,14 @@ func TestJudge(t *testing.T) {
 		without, with   Outcome
 		changed, dearer bool
 	}{
-		{"the same", Outcome{1, 0}, Outcome{1, 0}, false, false},
+		{"the same", Outcome{Cost: 1, Unschedulable: 0}, Outcome{Cost: 1, Unschedulable: 0}, false, false},
 		{"nothing at all", Outcome{}, Outcome{}, false, false},
-		{"a little dearer", Outcome{1, 0}, Outcome{1.004, 0}, true, false},
-		{"dearer", Outcome{1, 0}, Outcome{1.006, 0}, true, true},
-		{"cheaper", Outcome{1, 0}, Outcome{0.9, 0}, true, false},
-		{"something instead of nothing", Outcome{}, Outcome{0.1, 0}, true, true},
-		{"cheaper, because a pod has no place", Outcome{1, 0}, Outcome{0.9, 1}, true, true},
-		{"dearer, because one more pod has a place", Outcome{1, 1}, Outcome{1.2, 0}, true, false},
+		{"a little dearer", Outcome{Cost: 1, Unschedulable: 0}, Outcome{Cost: 1.004, Unschedulable: 0}, true, false},
+		{"dearer", Outcome{Cost: 1, Unschedulable: 0}, Outcome{Cost: 1.006, Unschedulable: 0}, true, true},
+		{"cheaper", Outcome{Cost: 1, Unschedulable: 0}, Outcome{Cost: 0.9, Unschedulable: 0}, true, false},
+		{"something instead of nothing", Outcome{}, Outcome{Cost: 0.1, Unschedulable: 0}, true, true},
+		{"cheaper, because a pod has no place", Outcome{Cost: 1, Unschedulable: 0}, Outcome{Cost: 0.9, Unschedulable: 1}, true, true},
+		{"dearer, because one more pod has a place", Outcome{Cost: 1, Unschedulable: 1}, Outcome{Cost: 1.2, Unschedulable: 0}, true, false},
 	} {
 		if got := c.with.Changed(c.without); got != c.changed {
 			t.Errorf("%s: changed is %t, want %t", c.name, got, c.changed)

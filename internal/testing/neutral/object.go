@@ -72,10 +72,7 @@ func (p *pool) object() *karpv1.NodePool {
 
 // sells reports whether nodes of the pool may be of an offering of a type.
 func (p *pool) sells(t *InstanceType, o Offering) bool {
-	cpus, err := strconv.Atoi(t.Labels[labelCPU])
-	if err != nil {
-		panic(err) // it was made from a number
-	}
+	cpus := t.cpus()
 	among := func(values []string, value string) bool { return values == nil || slices.Contains(values, value) }
 	return among(p.archs, t.Arch) && among(p.capacity, o.CapacityType) && among(p.families, t.Labels[labelFamily]) &&
 		(p.under == 0 || cpus < p.under) && cpus > p.over

@@ -53,5 +53,9 @@ func Folder(folder string, disrupt bool) (Decision, error) {
 	}
 	a := read.Decide(&policy, 1).Answer()
 	outcome := neutral.Outcome{Cost: a.CostPerHour, Unschedulable: a.Pods.Unschedulable}
+	for i := range a.Nodes {
+		n := &a.Nodes[i]
+		outcome.Nodes = append(outcome.Nodes, neutral.Node{Pool: n.NodePool, Type: n.InstanceType, Types: n.InstanceTypes, Price: n.PricePerHour})
+	}
 	return Decision{outcome, a.Stats.CPUSeconds}, errors.Join(read.Problems...)
 }

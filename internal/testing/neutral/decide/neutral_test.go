@@ -101,7 +101,7 @@ func dearer(t *testing.T, in *neutral.Input, changes []neutral.Change) []string 
 	}
 	var lines []string
 	for i, c := range changes {
-		changed := c.Apply(in)
+		changed := c.Apply(in, without.Outcome)
 		if changed == nil {
 			continue
 		}
