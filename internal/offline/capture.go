@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
@@ -156,7 +155,7 @@ func (o *Manifests) readLive(origin string, text []byte) {
 		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
 		return
 	}
-	if err := karpv1.BoundQuantities(text); err != nil {
+	if err := o.boundQuantities(&head, text); err != nil {
 		o.reject(origin, &head, []error{err})
 		return
 	}

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -185,7 +184,7 @@ func (o *Manifests) patternOf(c *Change) (*corev1.Pod, error) {
 		if text == "" {
 			continue
 		}
-		q, err := resource.ParseQuantity(text)
+		q, err := karpv1.ParseQuantity(text)
 		if err != nil || q.Sign() < 0 {
 			return nil, inputErrorf("the request of %s is %q, want a quantity such as 500m or 1Gi", name, text)
 		}

@@ -1,6 +1,10 @@
 package offline
 
-import "bytes"
+import (
+	"bytes"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
 
 // depth returns how deep the documents of a JSON or YAML text may be nested: an upper bound, by the brackets of a
 // document, in strings too unless it is JSON, or by the spaces and dashes at the beginnings of its lines.
@@ -59,4 +63,14 @@ func yamlDepth(text []byte) int {
 		}
 	}
 	return deepest
+}
+
+// boundQuantities returns an error for a quantity of the object that takes too long to parse. An object of an unknown kind
+// is not decoded.
+func (o *Manifests) boundQuantities(head *objectHead, text []byte) error {
+	object, err := o.scheme.New(head.GroupVersionKind())
+	if err != nil {
+		return nil
+	}
+	return karpv1.BoundQuantities(text, object)
 }

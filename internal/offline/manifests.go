@@ -89,6 +89,7 @@ type Manifests struct {
 	// over are the identities that are seen already when other files begin, whose objects are skipped then.
 	over     map[string]string
 	Problems []error
+	scheme   *runtime.Scheme
 	decoder  runtime.Decoder
 	defaults schemaDefaults
 }
@@ -142,7 +143,7 @@ func newManifests() (*Manifests, error) {
 	return &Manifests{
 		mostPods: MostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
 		around: newSurroundings(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{},
-		passed: map[string]int{}, seen: map[string]string{}, defaults: defaults,
+		passed: map[string]int{}, seen: map[string]string{}, defaults: defaults, scheme: scheme,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 	}, nil
 }

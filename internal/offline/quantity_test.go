@@ -8,7 +8,7 @@ import (
 )
 
 // TestQuantitiesAreBounded checks that quantities whose parsing would not end are reported, in files and in captures,
-// whatever field they are in.
+// whatever field they are in, and that texts of the same characters are not: a label may be a short commit.
 func TestQuantitiesAreBounded(t *testing.T) {
 	const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},
 		"spec":{"containers":[{"name":"a","image":"a","resources":{"requests":{%}}}]}}`
@@ -19,6 +19,12 @@ func TestQuantitiesAreBounded(t *testing.T) {
 			"storageClassName":"s","capacity":"1e-1000000000"}`, "an exponent of 10 digits"},
 		{"blank", strings.Replace(pod, "%", `"cpu":" 1e-1000000000"`, 1), "an exponent of 10 digits"},
 		{"twice", strings.Replace(pod, "%", `"cpu":"1e-1000000000","cpu":"1"`, 1), "an exponent of 10 digits"},
+		{"labels", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"1e98701","namespace":"9e1234","uid":"1e1234",
+			"labels":{"version":"1e98701","owner":"e123456"},"annotations":{"commit":"12e45678"}},
+			"spec":{"containers":[{"name":"a","image":"1e98701","env":[{"name":"REVISION","value":"1e98701"}]}]}}`, ""},
+		{"pool", `{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"1e98701"},"spec":{"template":{
+			"metadata":{"labels":{"version":"1e98701"}},"spec":{"nodeClassRef":{"group":"karpenter.kwok.sh","kind":"KWOKNodeClass","name":"1e98701"},
+			"requirements":[]}}}}`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -34,7 +40,10 @@ func TestQuantitiesAreBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 				o.readFile(path)
-				if len(o.Problems) != 1 || !strings.Contains(o.Problems[0].Error(), test.want) {
+				if test.want == "" && len(o.Problems) == 0 {
+					continue
+				}
+				if len(o.Problems) != 1 || test.want == "" || !strings.Contains(o.Problems[0].Error(), test.want) {
 					t.Errorf("%s: problems %v, want one about %s", filepath.Base(path), o.Problems, test.want)
 				}
 			}
@@ -57,5 +66,17 @@ func TestDepth(t *testing.T) {
 		if got := depth([]byte(test.text)); got != test.want {
 			t.Errorf("%q: %d, want %d", test.text, got, test.want)
 		}
+	}
+}
+
+// TestRequestsOfAddedPodsAreBounded checks that a request of a pod that is added, which a page may send, is refused when
+// its parsing would not end.
+func TestRequestsOfAddedPodsAreBounded(t *testing.T) {
+	o, err := newManifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.patternOf(&Change{Pods: 1, CPU: "1e-1000000000"}); err == nil {
+		t.Error("1e-1000000000 CPUs are accepted")
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // Every document of every file becomes an object, or a problem that names file, object and field. After a problem,
@@ -316,7 +315,7 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 		o.problem(fmt.Errorf("%s: %s", origin, OneLine(err)))
 		return
 	}
-	if err := karpv1.BoundQuantities(text); err != nil {
+	if err := o.boundQuantities(head, text); err != nil {
 		o.reject(origin, head, []error{err})
 		return
 	}

@@ -2,7 +2,9 @@ package v1
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,11 +34,21 @@ func BoundQuantity(text string) error {
 	return nil
 }
 
-// BoundQuantities returns an error for a JSON text in which a whole string or number is a quantity that
-// resource.ParseQuantity may need a long time to parse, whatever field it is in. The schemas of the definitions refuse
-// such quantities; a text that no schema has checked, such as that of a file, is passed to this function before it is
-// decoded.
-func BoundQuantities(text []byte) error {
+// BoundQuantities returns an error for a JSON text if a quantity in it takes resource.ParseQuantity a long time to parse
+// when the text is decoded into a value of the type. Other fields may look the same: a label that is a short commit, such
+// as 1e98701. The schemas of the definitions refuse such quantities; a text that no schema has checked, such as that of a
+// file, is passed to this function before it is decoded.
+func BoundQuantities(text []byte, into any) error {
+	if !unbounded(text) {
+		return nil // nearly always
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return boundValue(d, reflect.TypeOf(into))
+}
+
+// unbounded reports whether a whole string or number of the text would be refused as a quantity, whatever field it is in.
+func unbounded(text []byte) bool {
 	const amount = "0123456789.+-eE"
 	for begin, end := 0, 0; end < len(text); {
 		begin = end + len(text[end:]) - len(bytes.TrimLeftFunc(text[end:], func(r rune) bool { return !strings.ContainsRune(amount, r) }))
@@ -49,8 +61,56 @@ func BoundQuantities(text []byte) error {
 			end < len(text) && !strings.ContainsRune(after, rune(text[end])) {
 			continue
 		}
-		if err := BoundQuantity(string(text[begin:end])); err != nil {
+		if BoundQuantity(string(text[begin:end])) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// boundValue reads a value that will be decoded into the type, nil for a field that the type does not have. It returns an
+// error for an unbounded quantity, and for text that is not JSON.
+func boundValue(d *json.Decoder, t reflect.Type) error {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	open, composed := token.(json.Delim)
+	if !composed {
+		if t == reflect.TypeFor[resource.Quantity]() {
+			return BoundQuantity(strings.TrimSpace(fmt.Sprint(token)))
+		}
+		return nil
+	}
+	for d.More() {
+		key := json.Token("")
+		if open == '{' {
+			if key, err = d.Token(); err != nil {
+				return err
+			}
+		}
+		if err := boundValue(d, memberType(t, fmt.Sprint(key))); err != nil {
 			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}
+
+// memberType returns the type of a member of a list, a map or a struct, nil if there is none.
+func memberType(t reflect.Type, key string) reflect.Type {
+	switch {
+	case t == nil:
+	case t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map:
+		return t.Elem()
+	case t.Kind() == reflect.Struct:
+		for _, f := range reflect.VisibleFields(t) {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); strings.EqualFold(name, key) && name != "" {
+				return f.Type
+			}
 		}
 	}
 	return nil

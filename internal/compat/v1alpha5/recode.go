@@ -11,7 +11,7 @@ import (
 // recode decodes an untyped value, which is at the path, into an API type. It adds notes on unknown fields.
 func recode(value, into any, at string, notes *notes) error {
 	encoded := []byte(show(value))
-	if err := karpv1.BoundQuantities(encoded); err != nil {
+	if err := karpv1.BoundQuantities(encoded, into); err != nil {
 		return err
 	}
 	unknown, err := json.UnmarshalStrict(encoded, into, json.DisallowUnknownFields)
