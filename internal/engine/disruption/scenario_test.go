@@ -29,10 +29,10 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 //
 //	type NAME cpu=N price=USD [spot=USD] [zone=Z]..., in zone z without
 //	pool NAME [policy=P] [after=D] [budget=N|N%[:REASON][:inactive]]... [payback=D] [move-price=USD]
-//	     [cpu-limit=N] [node-limit=N] [max-spot-share=N] [zone=Z]
+//	     [cpu-limit=N] [node-limit=N] [max-spot-share=N] [zone=Z] [min-zones=N] [min-capacity-types=N] [min-types=N]
 //	node NAME pool=P type=T [spot] [notready] [bought=D] [zone=Z], launched D ago by a consolidation
 //	pod NAME node=N cpu=N [cost=N] [protected=D] [daemon] [terminating] [spread], over zones with a maxSkew of 1,
-//	     [near], in the zone of other pods with near
+//	     [near], in the zone of other pods with near, [zone=Z]
 //	pdb NAME allowed=N        for all pods
 //
 // that are run twice, the second time shuffled; "plan" is the proposal and the reasons that keep the other nodes.
@@ -201,6 +201,11 @@ func poolOf(t *testing.T, line, name string, has said) model.PoolSpec {
 	if has.has("zone") {
 		p.Requirements = append(p.Requirements, in(model.LabelZone, has["zone"]...))
 	}
+	for word, key := range map[string]string{"min-zones": model.LabelZone, "min-capacity-types": model.LabelCapacityType, "min-types": model.LabelType} {
+		if has.has(word) {
+			p.Requirements = append(p.Requirements, label.Requirement{Key: key, Operator: label.Exists, MinValues: int(has.number(t, word))})
+		}
+	}
 	p.MaxSpotShare = int64(has.number(t, "max-spot-share"))
 	p.NodePrice, p.Payback = -1, has.span(t, "payback")
 	if has.has("move-price") {
@@ -259,6 +264,9 @@ func podOf(t *testing.T, name string, has said) model.PodSpec {
 	}
 	if has.has("protected") {
 		p.ProtectedUntil = noon.Add(has.span(t, "protected"))
+	}
+	if has.has("zone") {
+		p.Alternatives = [][]label.Requirement{{in(model.LabelZone, has.text("zone"))}}
 	}
 	if has.has("spread") {
 		p.Labels = map[string]string{"app": "spread"}

@@ -27,11 +27,11 @@ func (w *projection) shorten(cmd *plan.Command) {
 		least := 0
 		for i := range cmd.Replacements {
 			r := &cmd.Replacements[i]
-			pool := w.snap.Pool(r.Pool)
-			if pool == nil || pool.Types == nil || longest != nil && len(r.Options) <= len(longest.Options) {
+			if longest != nil && len(r.Options) <= len(longest.Options) {
 				continue
 			}
-			if n := max(spotFlexibility, enoughFor(pool, r, r.Options)); n < len(r.Options) {
+			s := w.offeringsFor(r, "")
+			if n := max(spotFlexibility, s.enoughOf(r.Options)); s.pool != nil && n < len(r.Options) {
 				longest, least = r, n
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -20,10 +21,21 @@ import (
 // Source: https://karpenter.sh/docs/concepts/disruption/#consolidation
 const spotFlexibility = 15
 
-// claimOfferings holds the offerings for a new node: those that its claim admits, of one capacity type.
+// claimOfferings holds the offerings for a new node: those that its claim admits.
 type claimOfferings struct {
-	pool    *model.Pool
-	classes []*model.OfferClass
+	pool *model.Pool
+	row  label.Row
+	// classes of offerings, as their numbers.
+	classes []int
+	// minimums are the minValues of the claim that some list may miss.
+	minimums []minimum
+}
+
+// minimum is how many values of a label the types must have together with their offerings.
+type minimum struct {
+	key    string
+	need   int
+	values *model.Variety
 }
 
 // trim reduces the claim's list to types that cost at most slack more than its cheapest type.
@@ -54,9 +66,9 @@ func (w *projection) trim(c *change, claim *plan.NewClaim, slack int64) plan.Ver
 		if len(kept) < spotFlexibility {
 			return plan.Verdict{Code: plan.SpotForbidden, Node: c.nodes[0].Name}
 		}
-		kept = kept[:max(spotFlexibility, enoughFor(s.pool, claim, kept))]
+		kept = kept[:max(spotFlexibility, s.enoughOf(kept))]
 	}
-	if !diverse(s.pool, claim, kept) {
+	if !s.diverse(kept) {
 		return no
 	}
 	claim.Options = kept
@@ -64,6 +76,7 @@ func (w *projection) trim(c *change, claim *plan.NewClaim, slack int64) plan.Ver
 	return plan.Verdict{}
 }
 
+// offeringsFor returns the offerings for a new node of one capacity type, or of all of them if it is "".
 func (w *projection) offeringsFor(claim *plan.NewClaim, capacityType string) claimOfferings {
 	pool := w.snap.Pool(claim.Pool)
 	if pool == nil || pool.Types == nil {
@@ -76,19 +89,27 @@ func (w *projection) offeringsFor(claim *plan.NewClaim, capacityType string) cla
 	if !ok {
 		return claimOfferings{}
 	}
-	s := claimOfferings{pool: pool}
+	s := claimOfferings{pool: pool, row: row}
 	for i := range pool.Types.Classes {
-		if c := &pool.Types.Classes[i]; c.CapacityType == capacityType && c.Admits(w.snap.Space, row) {
-			s.classes = append(s.classes, c)
+		if c := &pool.Types.Classes[i]; (capacityType == "" || c.CapacityType == capacityType) && c.Admits(w.snap.Space, row) {
+			s.classes = append(s.classes, i)
+		}
+	}
+	for _, r := range claim.Requirements {
+		if r.MinValues > 1 && !claim.MinValuesRelaxed {
+			s.minimums = append(s.minimums, minimum{r.Key, r.MinValues, pool.Types.NewVariety(r.Key)})
 		}
 	}
 	return s
 }
 
+// class returns the class of offerings with the number.
+func (s *claimOfferings) class(i int) *model.OfferClass { return &s.pool.Types.Classes[i] }
+
 // keepZones removes the zones where the type costs more than most.
 func (s *claimOfferings) keepZones(name string, most int64) {
 	t, _ := s.pool.Types.Lookup(name)
-	s.classes = slices.DeleteFunc(s.classes, func(c *model.OfferClass) bool { return !c.Types.Has(t) || c.Price[t] > most })
+	s.classes = slices.DeleteFunc(s.classes, func(i int) bool { return !s.class(i).Types.Has(t) || s.class(i).Price[t] > most })
 }
 
 // priceRange returns the cheapest available offering of the type, nil if there is none, and the highest price at which
@@ -98,7 +119,8 @@ func (s *claimOfferings) priceRange(name string) (best *model.OfferClass, worst 
 	if !known {
 		return nil, 0
 	}
-	for _, c := range s.classes {
+	for _, i := range s.classes {
+		c := s.class(i)
 		if c.Price[t] == model.NoPrice {
 			continue
 		}
@@ -125,9 +147,9 @@ func (s *claimOfferings) requirements(reqs []label.Requirement, kept []plan.Opti
 		types[i] = o.Type
 	}
 	var zones []string
-	for _, c := range s.classes {
-		if !slices.Contains(zones, c.Zone) {
-			zones = append(zones, c.Zone)
+	for _, i := range s.classes {
+		if zone := s.class(i).Zone; !slices.Contains(zones, zone) {
+			zones = append(zones, zone)
 		}
 	}
 	slices.Sort(zones)
@@ -136,52 +158,41 @@ func (s *claimOfferings) requirements(reqs []label.Requirement, kept []plan.Opti
 	return demand(reqs, model.LabelZone, zones)
 }
 
-// demand sets the values of a label.
+// demand sets the values of a label. Relaxed minValues follow them: the API refuses a list that is shorter.
 func demand(reqs []label.Requirement, key string, values []string) []label.Requirement {
 	at := slices.IndexFunc(reqs, func(r label.Requirement) bool { return r.Key == key })
 	if at < 0 {
 		return append(reqs, label.Requirement{Key: key, Operator: label.In, Values: values})
 	}
-	reqs[at].Operator, reqs[at].Values = label.In, values
+	reqs[at].Operator, reqs[at].Values, reqs[at].MinValues = label.In, values, min(reqs[at].MinValues, len(values))
 	return reqs
 }
 
 // diverse reports whether the options have the number of values that the claim's minValues require.
-func diverse(pool *model.Pool, claim *plan.NewClaim, options []plan.Option) bool {
-	for _, r := range claim.Requirements {
-		if r.MinValues > 0 && !claim.MinValuesRelaxed && valuesOf(pool, r.Key, options) < r.MinValues {
-			return false
+func (s *claimOfferings) diverse(options []plan.Option) bool {
+	if len(s.minimums) == 0 {
+		return true
+	}
+	types := bitset.New(s.pool.Types.Len())
+	for _, o := range options {
+		if t, known := s.pool.Types.Lookup(o.Type); known {
+			types.Add(t)
 		}
 	}
-	return true
+	return !slices.ContainsFunc(s.minimums, func(n minimum) bool {
+		if n.key == model.LabelType {
+			return len(options) < n.need
+		}
+		return n.values.Count(types, s.row, s.classes) < n.need
+	})
 }
 
-// enoughFor returns how many of the options, cheapest first, are needed for the claim's minValues.
-func enoughFor(pool *model.Pool, claim *plan.NewClaim, options []plan.Option) int {
+// enoughOf returns how many of the options, cheapest first, are needed for the claim's minValues.
+func (s *claimOfferings) enoughOf(options []plan.Option) int {
 	for n := 1; n < len(options); n++ {
-		if diverse(pool, claim, options[:n]) {
+		if s.diverse(options[:n]) {
 			return n
 		}
 	}
 	return len(options)
-}
-
-// valuesOf counts the values of a label among the types.
-func valuesOf(pool *model.Pool, key string, options []plan.Option) int {
-	seen := map[string]bool{}
-	for _, o := range options {
-		if key == model.LabelType {
-			seen[o.Type] = true
-			continue
-		}
-		t, _ := pool.Types.Lookup(o.Type)
-		for _, r := range pool.Types.Catalog.Types[t].Requirements {
-			if r.Key == key && r.Operator == label.In {
-				for _, v := range r.Values {
-					seen[v] = true
-				}
-			}
-		}
-	}
-	return len(seen)
 }

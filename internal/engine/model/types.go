@@ -41,6 +41,8 @@ type OfferClass struct {
 	// offered are the types with a price.
 	offered bitset.Set
 	atoms   []classAtom
+	// further are the labels of the offerings beside zone and capacity type.
+	further []label.Requirement
 }
 
 // NoPrice represents an offering that does not exist.
@@ -327,7 +329,7 @@ func (c *OfferClass) before(d *OfferClass) bool {
 
 func (x *TypeIndex) newClass(o Offering) OfferClass {
 	c := OfferClass{Zone: o.Zone, CapacityType: o.CapacityType, ReservationID: o.ReservationID,
-		Types: bitset.New(x.Len()), offered: bitset.New(x.Len()), Price: make([]int64, x.Len())}
+		Types: bitset.New(x.Len()), offered: bitset.New(x.Len()), Price: make([]int64, x.Len()), further: o.Requirements}
 	for t := range c.Price {
 		c.Price[t] = NoPrice
 	}

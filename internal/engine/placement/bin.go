@@ -13,15 +13,14 @@ import (
 // commit opens the bin as often as its groups can fill it in the same way, within the limits and the pace. It reports
 // whether it was opened at all.
 func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
-	f.pinReservation(ps, b)
+	f.pinReservation(ps, b.class, b.row)
 	b.row = append(b.row[:0], ps.narrowedToRoom(b, b.row, b.used, b.ports)...)
 	kinds := f.kindsFor(ps, b, b.row, b.used)
 	if ps.limited() {
-		kinds = f.withinLimits(ps, kinds, b.kind)
+		kinds = f.withinLimits(ps, b, kinds, b.kind)
 	}
 	kinds, largest, counted := f.withinQuotas(ps, b, f.cut(ps, kinds, b.row))
-	if kinds.Empty() || !f.opts.RelaxMinValues && !ps.diverse(kinds).OK() ||
-		f.anyDaemons() && f.daemonsClash(ps, b.row, kinds, b.plannedGroups()...) {
+	if f.unsuitable(b, kinds, b.row) || f.anyDaemons() && f.daemonsClash(ps, b.row, kinds, b.plannedGroups()...) {
 		return false
 	}
 	row := slices.Clone(b.row)
@@ -92,12 +91,12 @@ func (b *bin) repeats() int {
 	return n
 }
 
-// pinReservation pins a bin with a reservation to that reservation. Any other bin must not take a reservation that
-// other bins need.
-func (f *fleet) pinReservation(ps *poolState, b *bin) {
-	c := &ps.spec.Types.Classes[b.class]
+// pinReservation pins the row of a bin with a reservation to that reservation. Any other bin must not take a reservation
+// that other bins need.
+func (f *fleet) pinReservation(ps *poolState, class int, row label.Row) {
+	c := &ps.spec.Types.Classes[class]
 	if c.ReservationID != "" {
-		c.Pin(f.snap.Space, b.row)
+		c.Pin(f.snap.Space, row)
 		return
 	}
 	if len(ps.reservations.left) == 0 {
@@ -106,7 +105,7 @@ func (f *fleet) pinReservation(ps *poolState, b *bin) {
 	space := f.snap.Space
 	key, _ := space.Lookup(model.LabelCapacityType)
 	from, to := space.Span(key)
-	_, classes := ps.spec.Types.Offered(b.row)
+	_, classes := ps.spec.Types.Offered(row)
 	open := func(capacityType string) bool {
 		return slices.ContainsFunc(classes, func(i int) bool {
 			return ps.spec.Types.Classes[i].CapacityType == capacityType && ps.spec.Types.Classes[i].ReservationID == ""
@@ -114,7 +113,7 @@ func (f *fleet) pinReservation(ps *poolState, b *bin) {
 	}
 	for _, i := range classes {
 		if c := &ps.spec.Types.Classes[i]; c.ReservationID != "" && !open(c.CapacityType) {
-			bitset.Set(b.row[from:to]).Remove(space.Atom(key, c.CapacityType))
+			bitset.Set(row[from:to]).Remove(space.Atom(key, c.CapacityType))
 		}
 	}
 }
@@ -209,10 +208,10 @@ func (f *fleet) cut(ps *poolState, kinds bitset.Set, row label.Row) bitset.Set {
 
 // withinLimits keeps the types that are no larger than the chosen one. If these do not satisfy minValues, it keeps all
 // types that fit the limits.
-func (f *fleet) withinLimits(ps *poolState, kinds bitset.Set, chosen int) bitset.Set {
+func (f *fleet) withinLimits(ps *poolState, b *bin, kinds bitset.Set, chosen int) bitset.Set {
 	small := kinds.Clone()
 	ps.dropLarger(small, ps.spec.Types.Total[chosen])
-	if ps.diverse(small).OK() {
+	if !ps.lacking(b, small, b.row) {
 		return small
 	}
 	small.CopyFrom(kinds)
@@ -334,12 +333,11 @@ func (f *fleet) shrink(b *bin) {
 		return
 	}
 	if ps.limited() {
-		kinds = f.withinLimits(ps, kinds, cheapest.kind)
+		kinds = f.withinLimits(ps, b, kinds, cheapest.kind)
 	}
 	ps.keepCounted(kinds, b.row, b.quotas)
 	kinds = f.cut(ps, kinds, b.row)
-	if kinds.Empty() || !f.opts.RelaxMinValues && !ps.diverse(kinds).OK() ||
-		f.anyDaemons() && f.daemonsClash(ps, b.row, kinds, b.groups()...) {
+	if f.unsuitable(b, kinds, b.row) || f.anyDaemons() && f.daemonsClash(ps, b.row, kinds, b.groups()...) {
 		return
 	}
 	b.typeOffering, b.kinds, b.lowest = cheapest, kinds, ps.lowestPrice(kinds, b.row)

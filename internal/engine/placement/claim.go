@@ -92,7 +92,7 @@ func (w *claimWriter) partsOf(b *bin) *claimParts {
 			CapacityType: class.CapacityType, Price: p.price})
 	}
 	s.requirements = w.requirements(ps, b, s.options)
-	s.relaxed = w.opts.RelaxMinValues && !ps.diverse(b.kinds).OK()
+	s.relaxed = w.opts.RelaxMinValues && ps.lacking(b, b.kinds, b.row)
 	ps.claimParts[key] = s
 	return s
 }
@@ -124,7 +124,7 @@ func (w *claimWriter) requirements(ps *poolState, b *bin, options []plan.Option)
 	reqs = append(reqs,
 		label.Requirement{Key: model.LabelCapacityType, Operator: label.In, Values: w.capacityTypes(ps, b)},
 		label.Requirement{Key: model.LabelType, Operator: label.In, Values: names})
-	return ps.withMinimums(reqs, b.kinds)
+	return ps.withMinimums(reqs, b)
 }
 
 // capacityTypes returns those in which some type of the bin is available.

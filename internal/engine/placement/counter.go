@@ -33,6 +33,8 @@ type counter struct {
 	// a rule in force reads the counter.
 	groups, pending int
 	used            bool
+	// required: a rule that is not a preference reads it.
+	required bool
 	// epoch changes with every change except growing counts.
 	epoch int
 }
@@ -432,6 +434,9 @@ func (c *counters) assign(pg *pendingGroup, d *domain, n int) {
 		}
 	}
 	for i, counter := range pg.rules.touched {
+		if !slices.Contains(pg.rules.pins, counter.key) {
+			continue // the domain of the pods is open
+		}
 		if atom := pg.rules.atom(d, counter.key); atom != c.snap.Space.Absent(counter.key) {
 			counter.add(atom, n, d.counted[i])
 		}

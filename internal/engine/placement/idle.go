@@ -58,6 +58,7 @@ func (q *queue) dropIdleOf(rs *rules) {
 
 // pinUsed pins the keys of the remaining rules and of the counters that they read.
 func (r *rules) pinUsed() {
+	pinned := r.pins
 	r.pins = nil
 	r.touched = slices.DeleteFunc(r.touched, func(c *counter) bool { return !c.used })
 	for i := range r.spreads {
@@ -66,8 +67,11 @@ func (r *rules) pinUsed() {
 	for i := range r.affinities {
 		r.pin(r.affinities[i].counter.key)
 	}
-	for _, counters := range [][]*counter{r.apart, r.touched} {
-		for _, c := range counters {
+	for _, c := range r.apart {
+		r.pin(c.key)
+	}
+	for _, c := range r.touched {
+		if slices.Contains(pinned, c.key) {
 			r.pin(c.key)
 		}
 	}
@@ -122,7 +126,7 @@ func (f *fleet) pinKey(b *bin, key label.Key) {
 		row := slices.Clone(b.row)
 		f.snap.Space.SetOnly(row, key, atom)
 		kinds := f.kindsFor(ps, b, row, b.used)
-		if kinds.AndWith(b.kinds); f.opts.RelaxMinValues || ps.diverse(kinds).OK() {
+		if kinds.AndWith(b.kinds); !ps.lacking(b, kinds, row) {
 			b.row, b.kinds = row, kinds
 			f.recharge(b)
 		}

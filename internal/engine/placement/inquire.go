@@ -110,11 +110,16 @@ func (q *inquiry) askLabels() {
 
 // availableWithout returns what is available if the pod does not request the label.
 func (q *inquiry) availableWithout(k label.Key) bitset.Set {
-	row := append(label.Row(nil), q.both...)
+	set, _ := q.pool.offered(q.rowWithout(k))
+	return set
+}
+
+// rowWithout returns the row of a pod that does not request the label.
+func (q *inquiry) rowWithout(k label.Key) label.Row {
+	row := slices.Clone(q.both)
 	from, to := q.of.snap.Space.Span(k)
 	copy(row[from:to], q.pool.spec.Start[from:to])
-	set, _ := q.pool.offered(row)
-	return set
+	return row
 }
 
 // askSpecial withholds the types with devices.
@@ -317,7 +322,7 @@ func (q *inquiry) walk(firstResource int) plan.PoolVerdict {
 		v.Verdict, v.Also = rule, q.also(i)
 		return v
 	}
-	v.Verdict = q.tooUniform(left)
+	v.Verdict = q.tooUniform(left, q.both)
 	return v
 }
 
@@ -391,24 +396,16 @@ func (q *inquiry) tooLarge(v plan.Verdict, all bitset.Set) plan.Verdict {
 	return v
 }
 
-// tooUniform returns the refusal of a minValues requirement that the types do not satisfy.
-func (q *inquiry) tooUniform(types bitset.Set) plan.Verdict {
-	if q.of.opts.RelaxMinValues {
+// tooUniform returns the refusal of a minValues requirement that the types do not satisfy with the offerings of the row.
+func (q *inquiry) tooUniform(types bitset.Set, row label.Row) plan.Verdict {
+	if q.of.opts.RelaxMinValues || len(q.pool.minimums) == 0 {
 		return plan.Verdict{}
 	}
-	v := q.pool.diverse(types)
-	if v.OK() {
-		return v
+	_, classes := q.pool.offered(row)
+	v := q.pool.diverse(types, row, classes)
+	if !v.OK() {
+		v.Types = types.Count()
 	}
-	for i := range q.pool.minimums {
-		n := &q.pool.minimums[i]
-		one := poolState{minimums: q.pool.minimums[i : i+1]}
-		if k, known := q.of.snap.Space.Lookup(n.key); known && !one.diverse(types).OK() {
-			v.Key = k
-			break
-		}
-	}
-	v.Types = types.Count()
 	return v
 }
 
@@ -427,8 +424,12 @@ func (q *inquiry) nearest() []plan.Change {
 			}
 		}
 		n := left.Count()
+		row := q.both
+		if q.rules[i].without != nil {
+			row = q.rowWithout(q.rules[i].verdict.Key)
+		}
 		rule := q.complete(q.rules[i].verdict, left)
-		if amount := rule.Code == plan.ResourceTooLarge && rule.Have >= rule.Need; n > 0 && !amount && q.tooUniform(left).OK() {
+		if amount := rule.Code == plan.ResourceTooLarge && rule.Have >= rule.Need; n > 0 && !amount && q.tooUniform(left, row).OK() {
 			changes = append(changes, plan.Change{Rule: rule, Types: n})
 		}
 	}

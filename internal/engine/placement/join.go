@@ -93,7 +93,7 @@ func (f *fleet) roomIn(batch *domainBatch, b *bin, row label.Row) (int, bitset.S
 		if f.anyDaemons() && f.daemonsClash(f.poolOf(b), row, kinds, append(b.groups(), batch.pending)...) {
 			return 0, nil
 		}
-		if !kinds.Empty() && (f.opts.RelaxMinValues || f.poolOf(b).diverse(kinds).OK()) {
+		if !f.unsuitable(b, kinds, row) {
 			return count, kinds
 		}
 	}

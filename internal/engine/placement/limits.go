@@ -88,12 +88,11 @@ func (f *fleet) limitedTo(b *bin) *bin {
 	ps, own := f.poolOf(b), *b
 	kinds := b.kinds
 	if own.row = slices.Clone(b.row); ps.limited() {
-		kinds = f.withinLimits(ps, kinds, b.kind)
+		kinds = f.withinLimits(ps, &own, kinds, b.kind)
 	}
 	own.kinds, own.charged, own.quotas = f.withinQuotas(ps, &own, kinds)
 	_, within := ps.account.within(own.charged)
-	if own.kinds.Empty() || !f.opts.RelaxMinValues && !ps.diverse(own.kinds).OK() ||
-		!within || ps.nodes == 0 || !ps.quotas.admit(own.quotas, own.charged) {
+	if f.unsuitable(&own, own.kinds, own.row) || !within || ps.nodes == 0 || !ps.quotas.admit(own.quotas, own.charged) {
 		return nil
 	}
 	if !own.kinds.Equal(b.kinds) {

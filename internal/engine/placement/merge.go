@@ -100,10 +100,10 @@ func (l *launcher) asOne(ps *poolState, set []*bin) *bin {
 		break
 	}
 	if ps.limited() {
-		kinds = f.withinLimits(ps, kinds, one.kind)
+		kinds = f.withinLimits(ps, one, kinds, one.kind)
 	}
 	one.kinds, one.charged, one.quotas = f.withinQuotas(ps, one, kinds)
-	if one.kinds.Empty() || !l.opts.RelaxMinValues && !ps.diverse(one.kinds).OK() || !f.permits(set, one) {
+	if f.unsuitable(one, one.kinds, one.row) || !f.permits(set, one) {
 		return nil
 	}
 	one.lowest = ps.lowestPrice(one.kinds, one.row)

@@ -346,15 +346,13 @@ func (k *packing) joined(b *bin, cand *packCandidate) (label.Row, int) {
 
 // whileDiverse lowers the count until the types that can hold the bin satisfy the pool's minValues.
 func (k *packing) whileDiverse(b *bin, cand *packCandidate, row label.Row, count int) int {
-	ps := k.fleet.poolOf(b)
-	if c := &ps.spec.Types.Classes[b.class]; c.ReservationID != "" {
-		row = slices.Clone(row)
-		c.Pin(k.fleet.snap.Space, row)
-	}
+	ps, row := k.fleet.poolOf(b), slices.Clone(row)
+	k.fleet.pinReservation(ps, b.class, row)
 	ports := slices.Concat(b.ports, cand.pending.group.HostPorts)
 	for ; count > 0; count /= 2 {
 		used := b.used.Add(cand.pending.group.Requests.Scaled(int64(count))).Add(k.fleet.fit.sharedVolumes(cand.pending, &b.place))
-		if ps.diverse(k.fleet.kindsFor(ps, b, ps.narrowedToRoom(b, row, used, ports), used)).OK() {
+		narrow := ps.narrowedToRoom(b, row, used, ports)
+		if !ps.lacking(b, k.fleet.kindsFor(ps, b, narrow, used), narrow) {
 			return count
 		}
 	}

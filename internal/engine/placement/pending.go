@@ -87,7 +87,8 @@ type queue struct {
 // larger pods, because these are harder to place.
 func (q *queue) fill() {
 	var groups []*pendingGroup
-	prefers := slices.ContainsFunc(q.fleet.pools, func(ps *poolState) bool { return prefersNot(ps.spec.Taints) }) ||
+	// A claim in one zone may have too few values for a pool's minValues, so that the last level leaves the zone open.
+	prefers := q.fleet.varied() || slices.ContainsFunc(q.fleet.pools, func(ps *poolState) bool { return prefersNot(ps.spec.Taints) }) ||
 		slices.ContainsFunc(q.nodes.list, func(n *target) bool { return prefersNot(n.taints) })
 	for _, g := range q.snap.Groups {
 		pg := &pendingGroup{group: g, left: g.Pods, pods: g.Pods, rank: g.Priority, levels: levels(g.Shape, q.opts.IgnorePreferences, prefers)}
@@ -110,13 +111,14 @@ func (q *queue) compile(groups []*pendingGroup) {
 		if last := len(pg.levels) - 1; last > 0 {
 			pg.compiled[last] = q.counters.compile(pg.group, &pg.levels[last])
 		}
+		pg.hard().require()
 		pg.force(0)
 	}
 	q.counters.fill(q.snap.Nodes)
 	q.findDaemons()
 	for _, pg := range groups {
-		for _, rules := range pg.compiled {
-			q.counters.touch(rules, pg.group)
+		for at, rules := range pg.compiled {
+			q.counters.touch(rules, pg.group, at > 0 && at == len(pg.levels)-1 && q.fleet.varied())
 		}
 		pg.rows = q.rowsAt(pg)
 	}
@@ -133,7 +135,7 @@ func (q *queue) relax(pg *pendingGroup) bool {
 	}
 	if next := pg.at + 1; pg.compiled[next] == nil {
 		pg.compiled[next] = q.counters.compile(pg.group, &pg.levels[next])
-		q.counters.touch(pg.compiled[next], pg.group)
+		q.counters.touch(pg.compiled[next], pg.group, false)
 		q.dropIdleOf(pg.compiled[next])
 		pg.compiled[next].pinUsed()
 	}

@@ -42,13 +42,12 @@ type poolState struct {
 	spotShare *spotShare
 }
 
-// minimum is a requirement of the pool with minValues: the types of a claim must have that many values of the label.
+// minimum is a requirement of the pool with minValues of two or more: a claim must have that many values of the label.
+// A minimum of one is met by any claim.
 type minimum struct {
-	key  string
-	need int
-	// values by type, as small numbers.
-	values [][]int
-	count  int
+	key    string
+	need   int
+	values *model.Variety
 }
 
 func newPoolState(snap *model.Snapshot, p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
@@ -124,71 +123,45 @@ func (ps *poolState) launchableIn(space *label.Space, key label.Key, atom int) b
 	return ps.spec.Types.Narrow(types, row, key) && types.Intersects(onSale)
 }
 
-// minimumsOf numbers the values that the types have of each label with minValues.
 func minimumsOf(p *model.Pool) []minimum {
 	var list []minimum
 	for _, req := range p.Requirements {
-		if req.MinValues <= 0 {
-			continue
+		if req.MinValues > 1 {
+			list = append(list, minimum{req.Key, req.MinValues, p.Types.NewVariety(req.Key)})
 		}
-		n := minimum{key: req.Key, need: req.MinValues, values: make([][]int, p.Types.Len())}
-		numbers := map[string]int{}
-		for t := range p.Types.Catalog.Types {
-			for _, v := range valuesOf(&p.Types.Catalog.Types[t], req.Key) {
-				if _, known := numbers[v]; !known {
-					numbers[v] = len(numbers)
-				}
-				n.values[t] = append(n.values[t], numbers[v])
-			}
-		}
-		n.count = len(numbers)
-		list = append(list, n)
 	}
 	return list
 }
 
-func valuesOf(t *model.InstanceType, key string) []string {
-	var values []string
-	for _, r := range t.Requirements {
-		if r.Key == key && r.Operator == label.In {
-			values = append(values, r.Values...)
-		}
-	}
-	switch key {
-	case model.LabelType:
-		return []string{t.Name}
-	case model.LabelZone:
-		for _, o := range t.Offerings {
-			values = append(values, o.Zone)
-		}
-	case model.LabelCapacityType:
-		for _, o := range t.Offerings {
-			values = append(values, o.CapacityType)
-		}
-	}
-	return values
-}
-
-// diverse checks that the types satisfy minValues, and returns the first unmet requirement.
-func (ps *poolState) diverse(types bitset.Set) plan.Verdict {
+// diverse checks that claims of the types in the classes of offerings, within the row, satisfy minValues. It returns
+// the first unmet requirement.
+func (ps *poolState) diverse(types bitset.Set, row label.Row, classes []int) plan.Verdict {
 	for i := range ps.minimums {
 		n := &ps.minimums[i]
-		if have := n.have(types); have < n.need {
-			return plan.Verdict{Code: plan.MinValuesUnmet, Need: int64(n.need), Have: int64(have)}
+		if have := n.values.Count(types, row, classes); have < n.need {
+			return plan.Verdict{Code: plan.MinValuesUnmet, Key: n.values.Key, Need: int64(n.need), Have: int64(have)}
 		}
 	}
 	return plan.Verdict{}
 }
 
-// have returns how many values of the label the types have together.
-func (n *minimum) have(types bitset.Set) int {
-	seen := bitset.New(n.count)
-	for t := range types.All() {
-		for _, v := range n.values[t] {
-			seen.Add(v)
-		}
+// lacking reports whether the types, with the offerings that the row leaves the bin, do not satisfy minValues.
+func (ps *poolState) lacking(b *bin, types bitset.Set, row label.Row) bool {
+	if len(ps.minimums) == 0 {
+		return false
 	}
-	return seen.Count()
+	_, classes := ps.offeredTo(b, row)
+	return !ps.diverse(types, row, classes).OK()
+}
+
+// varied reports whether a pool requires a variety of claims that must not be relaxed.
+func (f *fleet) varied() bool {
+	return !f.opts.RelaxMinValues && slices.ContainsFunc(f.pools, func(ps *poolState) bool { return len(ps.minimums) > 0 })
+}
+
+// unsuitable reports whether no claim can be made of the types: there are none, or too few values for minValues.
+func (f *fleet) unsuitable(b *bin, types bitset.Set, row label.Row) bool {
+	return types.Empty() || !f.opts.RelaxMinValues && f.poolOf(b).lacking(b, types, row)
 }
 
 // roomsOf returns the room for pods on nodes of a row that lies within the pool's start row.
@@ -232,17 +205,23 @@ func (ps *poolState) leastDaemons(kinds bitset.Set, row label.Row) quantity.Vect
 	return least
 }
 
-// withMinimums adds the pool's minValues to the requirements, lowered to what the types have where that is allowed. A
-// list of values is never shorter than its minValues: the API would refuse the claim.
-func (ps *poolState) withMinimums(reqs []label.Requirement, kinds bitset.Set) []label.Requirement {
-	for i := range ps.minimums {
-		n := &ps.minimums[i]
-		at := slices.IndexFunc(reqs, func(req label.Requirement) bool { return req.Key == n.key })
+// withMinimums adds the pool's minValues to the requirements of the bin's claim, lowered to what the claim has where that
+// is allowed. A list of values is never shorter than its minValues: the API would refuse the claim.
+func (ps *poolState) withMinimums(reqs []label.Requirement, b *bin) []label.Requirement {
+	_, classes := ps.offeredTo(b, b.row)
+	for _, of := range ps.spec.Requirements {
+		if of.MinValues <= 0 {
+			continue
+		}
+		at := slices.IndexFunc(reqs, func(req label.Requirement) bool { return req.Key == of.Key })
 		if at < 0 {
 			at = len(reqs)
-			reqs = append(reqs, label.Requirement{Key: n.key, Operator: label.Exists})
+			reqs = append(reqs, label.Requirement{Key: of.Key, Operator: label.Exists})
 		}
-		least := min(n.need, n.have(kinds))
+		least := of.MinValues
+		if i := slices.IndexFunc(ps.minimums, func(n minimum) bool { return n.key == of.Key }); i >= 0 {
+			least = min(least, ps.minimums[i].values.Count(b.kinds, b.row, classes))
+		}
 		if reqs[at].Operator == label.In {
 			least = min(least, len(reqs[at].Values))
 		}

@@ -262,9 +262,23 @@ func (c *counters) compileApart(r *rules, mark int, key string, self bool) {
 	}
 }
 
+// require marks the counters that the rules read. It is called for rules without preferences.
+func (r *rules) require() {
+	for i := range r.spreads {
+		r.spreads[i].counter.required = true
+	}
+	for i := range r.affinities {
+		r.affinities[i].counter.required = true
+	}
+	for _, counter := range r.apart {
+		counter.required = true
+	}
+}
+
 // touch finds the counters that the group's pods change: those of the marks that select the group and of the terms it
-// carries. It is called when the rules of all groups are compiled, because other rules decide what is counted.
-func (c *counters) touch(r *rules, g *model.Group) {
+// carries. It is called when the rules of all groups are compiled, because other rules decide what is counted. If open,
+// counters that only preferences read leave the domain of the pods open.
+func (c *counters) touch(r *rules, g *model.Group, open bool) {
 	marks := g.Matches
 	for _, carrier := range g.CarrierMarks {
 		if carrier >= 0 && !slices.Contains(marks, carrier) {
@@ -279,7 +293,9 @@ func (c *counters) touch(r *rules, g *model.Group) {
 		for _, counter := range c.byMark[mark] {
 			if counter.filter.pods(c.snap.Space, g.Rows, g.Tolerations) != never {
 				r.touched = append(r.touched, counter)
-				r.pin(counter.key)
+				if !open || counter.required {
+					r.pin(counter.key)
+				}
 			}
 		}
 	}

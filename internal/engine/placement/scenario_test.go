@@ -36,7 +36,7 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 // TestScenarios reads testdata/*.txtar. A file begins with its intent; "types" are lines of
 //
 //	NAME cpu=2 memory=8Gi price=0.10 [spot=0.03] [arch=arm64] [zones=a,b] [out=a/spot,...] [gpu=1]
-//	     [label:KEY=VALUE ...] [volumes=DRIVER:3] [reserved=ZONE/ID:2]
+//	     [label:KEY=VALUE[,VALUE] ...] [volumes=DRIVER:3] [reserved=ZONE/ID:2]
 //
 // "options" is optional and contains the words ignore-preferences and best-effort-min-values. "objects.yaml" is what a
 // user would write; a Deployment represents its pending pods. "plan" is the expected plan. Every scenario is repeated
@@ -351,7 +351,7 @@ func readType(t *testing.T, values map[string]string, known []string) cloud.Inst
 	}
 	for _, key := range known {
 		if value, ok := values["label:"+key]; ok {
-			kind.Requirements = append(kind.Requirements, cloud.Requirement{Key: key, Operator: "In", Values: []string{value}})
+			kind.Requirements = append(kind.Requirements, cloud.Requirement{Key: key, Operator: "In", Values: strings.Split(value, ",")})
 		} else {
 			kind.Requirements = append(kind.Requirements, cloud.Requirement{Key: key, Operator: "DoesNotExist"})
 		}

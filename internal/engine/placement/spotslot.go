@@ -93,22 +93,23 @@ func (f *fleet) narrowToSlot(ps *poolState, b *bin, expected int64, more bool) b
 	if b.reservation != "" {
 		return true // a reservation is not spot
 	}
-	b.row = slices.Clone(b.row) // copies of the bin share the row
 	for _, one := range ps.spotShare.slots(ps, b) {
-		if !f.opts.RelaxMinValues && !ps.diverse(one.kinds).OK() {
+		row := slices.Clone(b.row) // copies of the bin share the row
+		if one.class >= 0 {
+			ps.spec.Types.Classes[one.class].Pin(f.snap.Space, row)
+		} else {
+			f.withoutSpot(row)
+		}
+		if f.unsuitable(b, one.kinds, row) {
 			continue
 		}
 		if ps.spotShare.stale = one.price > expected && (more || !ps.spotShare.fresh); ps.spotShare.stale {
 			return false
 		}
 		if one.class >= 0 {
-			c := &ps.spec.Types.Classes[one.class]
-			c.Pin(f.snap.Space, b.row)
-			ps.spotShare.take(ps.spec, one.kinds, []string{c.Zone}, true)
-		} else {
-			f.withoutSpot(b.row)
+			ps.spotShare.take(ps.spec, one.kinds, []string{ps.spec.Types.Classes[one.class].Zone}, true)
 		}
-		b.kinds = one.kinds
+		b.row, b.kinds = row, one.kinds
 		b.typeOffering = ps.priced(b.kinds, b.row)[0]
 		b.lowest, b.charged = b.price, ps.largest(b.kinds, b.row)
 		b.free = ps.possibleRooms(b.row).Least(b.kind).Sub(b.used)

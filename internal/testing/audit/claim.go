@@ -54,7 +54,7 @@ func (j *judge) claim(pool *model.PoolSpec, c *plan.NewClaim) {
 	}
 	outcomes := j.outcomesOf(c, pool.Catalog)
 	j.options(c, outcomes)
-	j.minValues(pool, c)
+	j.minValues(pool, c, outcomes)
 	j.special(pool, c)
 	j.everyOutcome(pool, c, outcomes)
 }

@@ -3,30 +3,25 @@ package audit
 import (
 	"slices"
 
-	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// minValues checks that the types of the claim together have at least as many values of a label as the pool requires,
-// unless the claim states that minValues was relaxed.
-func (j *judge) minValues(pool *model.PoolSpec, c *plan.NewClaim) {
+// minValues checks that what is available for the claim has at least as many values of a label as the pool requires,
+// unless the claim states that minValues was relaxed. One value is always there.
+func (j *judge) minValues(pool *model.PoolSpec, c *plan.NewClaim, outcomes []outcome) {
 	if c.MinValuesRelaxed {
 		return
 	}
-	listed := map[string]bool{}
-	for _, o := range c.Options {
-		listed[o.Type] = true
-	}
 	for _, r := range pool.Requirements {
-		if r.MinValues <= 0 {
+		if r.MinValues <= 1 {
 			continue
 		}
 		values := map[string]bool{}
-		for i := range pool.Catalog.Types {
-			if t := &pool.Catalog.Types[i]; listed[t.Name] {
-				for _, v := range typeValues(t, canonical(r.Key)) {
-					values[v] = true
+		for _, o := range outcomes {
+			if o.offering.Available {
+				for _, v := range o.values(canonical(r.Key)) {
+					values[v.text] = true
 				}
 			}
 		}
@@ -34,28 +29,6 @@ func (j *judge) minValues(pool *model.PoolSpec, c *plan.NewClaim) {
 			j.blame("minValues", c.Name, "has %d values of %s, pool %s wants %d", len(values), r.Key, pool.Name, r.MinValues)
 		}
 	}
-}
-
-// typeValues returns the values that the label may have on the type.
-func typeValues(t *model.InstanceType, key string) []string {
-	var values []string
-	for _, r := range t.Requirements {
-		if canonical(r.Key) == key && r.Operator == label.In {
-			values = append(values, r.Values...)
-		}
-	}
-	for _, o := range t.Offerings {
-		switch key {
-		case model.LabelZone:
-			values = append(values, o.Zone)
-		case model.LabelCapacityType:
-			values = append(values, o.CapacityType)
-		}
-	}
-	if key == model.LabelType {
-		values = append(values, t.Name)
-	}
-	return values
 }
 
 // reservations checks that the number of claims that can be launched only on reserved capacity does not exceed the

@@ -283,6 +283,7 @@ func TestNewNodes(t *testing.T) {
 	type shop struct {
 		weight   int32
 		minimum  int
+		variety  int
 		reserved int
 		zones    []string
 		changes  []change
@@ -296,6 +297,9 @@ func TestNewNodes(t *testing.T) {
 		"a heavier pool that is avoided":  {shop{weight: 10, zones: []string{"a"}, changes: []change{func(p *model.PodSpec) { p.Preferred = []model.Preference{{Weight: 1}} }}}, ""},
 		"too few types":                   {shop{minimum: 3, zones: []string{"a"}}, "minValues light-0"},
 		"enough types":                    {shop{minimum: 2, zones: []string{"a"}}, ""},
+		"one zone of one":                 {shop{variety: 1, zones: []string{"a"}}, ""},
+		"one zone of two":                 {shop{variety: 2, zones: []string{"a"}}, "minValues light-0"},
+		"two zones":                       {shop{variety: 2, zones: []string{"a", "b"}}, ""},
 		"one reservation for two":         {shop{reserved: 1, zones: []string{"a"}}, "reservation light-1"},
 		"two reservations for two":        {shop{reserved: 2, zones: []string{"a"}}, ""},
 		"spread over a zone that is open": {shop{zones: []string{"a", "b"}, changes: []change{spread(zone, 1, "web")}}, "spread default/1"},
@@ -318,7 +322,8 @@ func TestNewNodes(t *testing.T) {
 			catalog := &model.Catalog{WellKnown: map[string]bool{model.LabelPool: true, model.LabelCapacityType: true, zone: true, model.LabelType: true, keyArch: true}, Types: kinds}
 			for pool, weight := range map[string]int32{"light": 0, "other": c.weight} {
 				b.UpsertPool(model.PoolSpec{Name: pool, UID: pool, Weight: weight, Catalog: catalog, Requirements: []label.Requirement{in(model.LabelPool, pool),
-					{Key: model.LabelType, Operator: label.Exists, MinValues: map[string]int{"light": c.minimum}[pool]}}})
+					{Key: model.LabelType, Operator: label.Exists, MinValues: map[string]int{"light": c.minimum}[pool]},
+					{Key: zone, Operator: label.Exists, MinValues: map[string]int{"light": c.variety}[pool]}}})
 			}
 			for _, uid := range []string{"0", "1"} {
 				b.UpsertPod(spec(uid, "web", c.changes))

@@ -38,6 +38,7 @@ func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, err
 	if len(ways) == 0 {
 		return Selection{}, noChoice(need, types)
 	}
+	either := meets(ways, leastOf(claim, isCapacityType))
 	if len(least) == 0 {
 		ways = withoutExotic(ways)
 		ways = withoutExpensiveSpot(ways)
@@ -47,7 +48,7 @@ func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, err
 		s.CapacityType = karpv1.CapacityTypeSpot
 	}
 	ways = keep(ways, hasCapacityType(s.CapacityType))
-	if s.Ways = fewer(ways, least); !meets(s.Ways, least) && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
+	if s.Ways = fewer(ways, least); !(either && meets(s.Ways, least)) && claim.Annotations[karpv1.AnnotationMinValuesRelaxed] != "true" {
 		return Selection{}, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("the %s offerings that are available now do not satisfy the minValues of the claim's requirements", s.CapacityType)}
 	}
 	return s, nil
@@ -118,10 +119,19 @@ type minValues struct {
 	least int
 }
 
+// minValuesOf returns the minimums that a request must satisfy. A request has one capacity type, so that a minimum of
+// capacity types is one of what is available to the claim.
 func minValuesOf(claim *karpv1.NodeClaim) []minValues {
+	return leastOf(claim, func(key string) bool { return !isCapacityType(key) })
+}
+
+func isCapacityType(key string) bool { return key == karpv1.LabelCapacityType }
+
+// leastOf returns the minimums of the claim's wanted labels. A minimum of one is met by any offering.
+func leastOf(claim *karpv1.NodeClaim, wanted func(key string) bool) []minValues {
 	var least []minValues
 	for _, r := range claim.Spec.Requirements {
-		if r.MinValues != nil {
+		if r.MinValues != nil && *r.MinValues > 1 && wanted(r.Key) {
 			least = append(least, minValues{r.Key, *r.MinValues})
 		}
 	}

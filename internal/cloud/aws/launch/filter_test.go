@@ -35,7 +35,9 @@ func claimOf(requirements ...karpv1.Requirement) *karpv1.NodeClaim {
 
 func TestSelect(t *testing.T) {
 	spotOnly := oneOf(karpv1.LabelCapacityType, "spot")
-	two := 2
+	one, two := 1, 2
+	zones := karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: "Exists", MinValues: &one}
+	capacities := karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"spot", "on-demand"}, MinValues: &two}
 	sizes := karpv1.Requirement{Key: corev1.LabelInstanceTypeStable, Operator: "Exists", MinValues: &two}
 	gone := cloud.Offering{Zone: "a", CapacityType: "spot", Price: 0.01}
 	reserved := sale("a", "reserved", 0)
@@ -65,6 +67,11 @@ func TestSelect(t *testing.T) {
 			[]cloud.InstanceType{special(typed("g", sale("a", "spot", 5))), typed("x", sale("a", "spot", 2), sale("a", "on-demand", 3))},
 			"spot default: x/a g/a"},
 		{"minValues that cannot be met", claimOf(sizes), []cloud.InstanceType{typed("x", sale("a", "spot", 2))}, "minValues"},
+		{"minValues of one change nothing", claimOf(zones), []cloud.InstanceType{special(typed("g", sale("a", "spot", 1))),
+			typed("x", sale("a", "spot", 2))}, "spot default: x/a"},
+		{"two capacity types, of which one is requested", claimOf(capacities),
+			[]cloud.InstanceType{typed("x", sale("a", "spot", 4), sale("a", "on-demand", 3))}, "on-demand default: x/a"},
+		{"two capacity types, of which one is gone", claimOf(capacities), []cloud.InstanceType{typed("x", gone, sale("a", "on-demand", 3))}, "minValues"},
 		{"reservations are not acted on", claimOf(), []cloud.InstanceType{typed("x", reserved, sale("a", "on-demand", 2))},
 			"on-demand default: x/a"},
 		{"dedicated tenancy", claimOf(oneOf("karpenter.k8s.aws/instance-tenancy", "dedicated")),
