@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -109,4 +110,60 @@ func (ps *poolState) limited() bool { return len(ps.scarceList) > 0 || ps.usd >=
 // scarce reports whether the pool has any limit or reservation.
 func (ps *poolState) scarce() bool {
 	return ps.bounded() || len(ps.reservations.left) > 0
+}
+
+// Where limits do not suffice for all pods, what uses them up has a price as well: then larger nodes win over more nodes
+// under a limit on nodes, and nodes with little unused memory under a limit on memory. The last order opens the nodes
+// that hold the most pods, the smallest pods first.
+var scarceOrders = []packOrder{{scarcity: 1}, {scarcity: 16}, {scarcity: 1e6}, {scarcity: 1e6, count: true, compare: smallestFirst}}
+
+// smallestFirst puts pods first that request extended resources, as every order does, and then small ones.
+func smallestFirst(a, b *packCandidate) int {
+	p, q := a.pending.group, b.pending.group
+	return cmp.Or(cmp.Compare(q.Priority, p.Priority), compareExtended(q.Requests, p.Requests), compareSize(p.Requests, q.Requests))
+}
+
+// scarcity is the price of what limits leave, in a packing.
+type scarcity struct {
+	// whole is the price of all that an account leaves, nano-USD per hour.
+	whole float64
+	// own, by pool, and shared are what the accounts left at the beginning.
+	own    map[int]account
+	shared quotas
+}
+
+func (f *fleet) newScarcity(pools []*poolState, whole float64) *scarcity {
+	s := &scarcity{whole: whole, own: map[int]account{}, shared: f.quotas.clone()}
+	for _, ps := range pools {
+		s.own[ps.index] = ps.account.clone()
+	}
+	return s
+}
+
+// price returns the price of what a node of the offering uses of the limits, nano-USD per hour; 0 for nil.
+func (s *scarcity) price(ps *poolState, o *offer, p typeOffering) float64 {
+	if s == nil {
+		return 0
+	}
+	use := ps.use(p)
+	own := s.own[ps.index]
+	part := own.part(use)
+	for _, i := range ps.quotasOfOffering(o, p) {
+		part = max(part, s.shared[i].part(use))
+	}
+	return float64(s.whole * part)
+}
+
+// part returns the largest part of what is left that a node with that capacity uses.
+func (a *account) part(total quantity.Vector) float64 {
+	part := 0.0
+	if a.nodes > 0 {
+		part = 1 / float64(a.nodes)
+	}
+	for r, left := range a.remaining {
+		if left != model.NoLimit && left > 0 {
+			part = max(part, float64(total.At(quantity.Resource(r)))/float64(left))
+		}
+	}
+	return part
 }

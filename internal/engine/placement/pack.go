@@ -84,6 +84,11 @@ type packing struct {
 	descending     bool
 	// apart are the slots of the first rules that exclude the candidates from hosts.
 	apart []int
+	// scarcity is the price of what the limits leave, nil if that has none. factor is that of the order; count values every
+	// pod alike.
+	scarcity *scarcity
+	factor   float64
+	count    bool
 	// maxCostFactor is the largest costFactor of the candidates: no bin is worth more than its resources times this.
 	maxCostFactor float64
 	// sorted reports that the order was applied once. evenly sorts again before each bin and opens few bins of a
@@ -112,7 +117,7 @@ type rankedOffering struct {
 // pack fills pools of the fleet from the candidates.
 func (f *fleet) pack(pools []*poolState, cands []*packCandidate, offerings []netOffering, order packOrder, limit int) *attempt {
 	k := &packing{fleet: f, pools: pools, offerings: offerings, candidates: slices.Clone(cands), evenly: order.evenly,
-		inTurn: order.inTurn, unseedable: map[*packCandidate]bool{}, shut: map[*packCandidate][]int{}}
+		inTurn: order.inTurn, factor: order.scarcity, count: order.count, unseedable: map[*packCandidate]bool{}, shut: map[*packCandidate][]int{}}
 	k.run(order, limit)
 	return &attempt{fleet: f, candidates: cands, value: k.value, examined: k.examined}
 }
@@ -184,9 +189,17 @@ func (k *packing) appraise() {
 	}
 	k.value = k.duals(floats(demand, len(demand)))
 	k.maxCostFactor = 0
+	whole := 0.0
 	for _, cand := range k.candidates {
 		cand.value = float64(worth(cand.pending.group.Requests, k.value) * cand.costFactor)
 		k.maxCostFactor = max(k.maxCostFactor, cand.costFactor)
+		whole += float64(float64(len(cand.left)) * cand.value)
+		if k.count {
+			cand.value = 1
+		}
+	}
+	if k.factor > 0 && k.scarcity == nil {
+		k.scarcity = k.fleet.newScarcity(k.pools, float64(k.factor*whole))
 	}
 }
 
@@ -206,7 +219,10 @@ func (k *packing) rank(ps *poolState, o *offer) []rankedOffering {
 	}
 	list := make([]rankedOffering, len(front))
 	for i, p := range front {
-		list[i] = rankedOffering{p, float64(p.price+ps.nodePrice) / (worth(o.room(p).Net[p.kind], k.value) * k.maxCostFactor)}
+		list[i] = rankedOffering{p, k.priceOf(ps, o, p) / (worth(o.room(p).Net[p.kind], k.value) * k.maxCostFactor)}
+		if k.count {
+			list[i].floor = 0
+		}
 	}
 	slices.SortStableFunc(list, func(a, b rankedOffering) int { return cmp.Compare(a.floor, b.floor) })
 	k.ranked[o] = list
@@ -240,6 +256,11 @@ func (k *packing) bestBin(seed *packCandidate) (*bin, bool) {
 	return s.best, s.found
 }
 
+// priceOf returns what a node of the offering costs, nano-USD per hour.
+func (k *packing) priceOf(ps *poolState, o *offer, p typeOffering) float64 {
+	return float64(p.price+ps.nodePrice) + k.scarcity.price(ps, o, p)
+}
+
 // binSearch is the best bin found so far, with the given number of the seed's pods if that precedes the price.
 type binSearch struct {
 	seed            *packCandidate
@@ -266,7 +287,7 @@ func (k *packing) tryOffer(s *binSearch, ps *poolState, o *offer, smaller bool) 
 		if len(s.trial.planned) == 0 || s.trial.planned[0].candidate != s.seed {
 			continue
 		}
-		ratio := float64(p.price+ps.nodePrice) / s.trial.worth()
+		ratio := k.priceOf(ps, o, p.typeOffering) / s.trial.worth()
 		count := s.seed.together(s.trial.planned[0].count)
 		if !s.found || count > s.count || count == s.count && ratio < s.ratio {
 			s.best, s.trial = s.trial, s.best

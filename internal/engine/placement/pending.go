@@ -203,12 +203,17 @@ func findDepths(groups []*pendingGroup) {
 
 // compareSize orders requests by extended resources first (scarce), then cpu, then memory.
 func compareSize(a, b quantity.Vector) int {
+	return cmp.Or(compareExtended(a, b), cmp.Compare(a.At(quantity.CPU), b.At(quantity.CPU)), cmp.Compare(a.At(quantity.Memory), b.At(quantity.Memory)))
+}
+
+// compareExtended orders requests by extended resources.
+func compareExtended(a, b quantity.Vector) int {
 	for i := max(len(a), len(b)) - 1; i > int(quantity.Pods); i-- {
 		if c := cmp.Compare(a.At(quantity.Resource(i)), b.At(quantity.Resource(i))); c != 0 {
 			return c
 		}
 	}
-	return cmp.Or(cmp.Compare(a.At(quantity.CPU), b.At(quantity.CPU)), cmp.Compare(a.At(quantity.Memory), b.At(quantity.Memory)))
+	return 0
 }
 
 // pinned returns the group's rows, narrowed to the atoms.

@@ -21,6 +21,10 @@ type packOrder struct {
 	learn bool
 	// inTurn: one bin at a time, in the order in which the pods were assigned to domains; inturn.go.
 	inTurn bool
+	// scarcity is the price of using all that the limits leave, as a multiple of the value of all pods. count values every
+	// pod alike: limits.go.
+	scarcity float64
+	count    bool
 }
 
 // packOrders are tried: as the groups come, by how many nodes a group forces, by the value of a pod, by memory; and
@@ -148,13 +152,27 @@ func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 			best = last
 		}
 	}
-	if slices.ContainsFunc(pools, (*poolState).scarce) && slices.ContainsFunc(last.candidates, cutShort) {
+	inTurn := slices.ContainsFunc(pools, (*poolState).scarce) && slices.ContainsFunc(last.candidates, cutShort)
+	if inTurn {
 		last = try(packOrder{inTurn: true}, last.candidates, math.MaxInt)
 		best = last
+	}
+	if slices.ContainsFunc(pools, (*poolState).bounded) {
+		for _, order := range scarceOrders {
+			if !slices.ContainsFunc(best.candidates, hasPods) || l.budget.over() {
+				break
+			}
+			order.inTurn = inTurn
+			if last = try(order, last.candidates, math.MaxInt); last.score(from).less(best.score(from)) {
+				best = last
+			}
+		}
 	}
 	best.merged = l.on(best.fleet).merge(best.fleet.same(pools), from, last.value)
 	return best
 }
+
+func hasPods(cand *packCandidate) bool { return len(cand.left) > 0 }
 
 // attempt is the result of packing candidates into pools of a fleet.
 type attempt struct {
@@ -209,21 +227,29 @@ func (a *attempt) learn(from int) {
 	}
 }
 
-// score rates a packing: first by how many pods it left, then by its cost.
+// score rates a packing of candidates: first by how many pods of each rank it left, those of the highest rank first, then
+// by its cost.
 type score struct {
-	left int
+	left []int
 	cost int64
 }
 
 func (a score) less(b score) bool {
-	return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.cost, b.cost)) < 0
+	return cmp.Or(slices.Compare(a.left, b.left), cmp.Compare(a.cost, b.cost)) < 0
 }
 
 // score rates the bins opened since from.
 func (a *attempt) score(from int) score {
-	sc := score{cost: a.fleet.cost(from)}
+	var ranks []int32
 	for _, cand := range a.candidates {
-		sc.left += len(cand.left)
+		if !slices.Contains(ranks, cand.pending.rank) {
+			ranks = append(ranks, cand.pending.rank)
+		}
+	}
+	slices.SortFunc(ranks, func(a, b int32) int { return cmp.Compare(b, a) })
+	sc := score{left: make([]int, len(ranks)), cost: a.fleet.cost(from)}
+	for _, cand := range a.candidates {
+		sc.left[slices.Index(ranks, cand.pending.rank)] += len(cand.left)
 	}
 	return sc
 }
