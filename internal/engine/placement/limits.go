@@ -69,6 +69,17 @@ func (f *fleet) withoutLimits(pools []*poolState) *fleet {
 // within returns a copy of the fleet with the bins that were opened without regard to limits, each narrowed to what the
 // limits permit. It returns nil if they do not permit all of them.
 func (f *fleet) within(pools []*poolState, result *fleet, from int) *fleet {
+	if c := f.withinAs(pools, result, from, false); c != nil || !slices.ContainsFunc(pools, (*poolState).widens) {
+		return c
+	}
+	return f.withinAs(pools, result, from, true)
+}
+
+// widens reports whether the limits may count more for a claim than for its cheapest node.
+func (ps *poolState) widens() bool { return len(ps.counting) > 0 || ps.usd >= 0 }
+
+// withinAs is within; narrow makes each bin one offering, because the limits count all that a claim may become.
+func (f *fleet) withinAs(pools []*poolState, result *fleet, from int, narrow bool) *fleet {
 	c := f.clone(pools...)
 	for _, ps := range c.same(pools) {
 		ps.spotShare = result.pools[ps.index].spotShare
@@ -76,7 +87,7 @@ func (f *fleet) within(pools []*poolState, result *fleet, from int) *fleet {
 	*c.reservations = *result.reservations
 	copy(c.counters.totals, result.counters.totals)
 	for _, b := range result.bins[from:] {
-		if b = c.limitedTo(b); b == nil {
+		if b = c.limitedTo(b, narrow); b == nil {
 			return nil
 		}
 		c.bins = append(c.bins, b)
@@ -85,13 +96,17 @@ func (f *fleet) within(pools []*poolState, result *fleet, from int) *fleet {
 }
 
 // limitedTo returns the bin with the types that the limits permit, charged to them, or nil if there are none.
-func (f *fleet) limitedTo(b *bin) *bin {
+func (f *fleet) limitedTo(b *bin, narrow bool) *bin {
 	ps, own := f.poolOf(b), *b
 	kinds := b.kinds
 	if own.row = slices.Clone(b.row); ps.limited() {
 		kinds = f.withinLimits(ps, &own, kinds, b.kind)
 	}
-	own.kinds, own.charged, own.quotas = f.withinQuotas(ps, &own, kinds)
+	if narrow {
+		own.kinds, own.charged, own.quotas = f.narrowed(ps, &own)
+	} else {
+		own.kinds, own.charged, own.quotas = f.withinQuotas(ps, &own, kinds)
+	}
 	_, within := ps.account.within(own.charged)
 	if f.unsuitable(&own, own.kinds, own.row) || !within || ps.nodes == 0 || !ps.quotas.admit(own.quotas, own.charged) {
 		return nil

@@ -236,8 +236,13 @@ func (f *fleet) withinQuotas(ps *poolState, b *bin, kinds bitset.Set) (bitset.Se
 	if _, within := ps.within(largest); within && ps.quotas.admit(counted, largest) {
 		return kinds, largest, counted
 	}
+	return f.narrowed(ps, b)
+}
+
+// narrowed narrows a bin to its offering, and returns as withinQuotas does.
+func (f *fleet) narrowed(ps *poolState, b *bin) (bitset.Set, quantity.Vector, []int) {
 	ps.spec.Types.Classes[b.class].Pin(f.snap.Space, b.row)
-	kinds = f.kindsFor(ps, b, b.row, b.used)
+	kinds := f.kindsFor(ps, b, b.row, b.used)
 	ps.dropLarger(kinds, ps.spec.Types.Total[b.kind])
 	ps.keepCounted(kinds, b.row, ps.quotasOf(b.row, ps.only(b.kind)))
 	for t := range kinds.Clone().All() {
