@@ -109,7 +109,9 @@ func TestManyDomains(t *testing.T) {
 		{"apart from all pods by open labels", naming(apartFrom("rack", "row"), "rack", "row"), plan.TooManyDomains, 50},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			snap := labeled(test.others, test.tenant).snapshot(nil)
+			second := test.tenant // the constraints of a single pod cannot bind
+			second.Name, second.UID = "tenant-2", "tenant-2"
+			snap := labeled(test.others, test.tenant, second).snapshot(nil)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			p := placement.Schedule(snap, placement.Options{WorkBudget: 20_000_000})
@@ -121,7 +123,7 @@ func TestManyDomains(t *testing.T) {
 			}
 			for _, refusal := range p.Refused {
 				for _, pod := range refusal.Pods {
-					if pod.Name != "tenant" || refusal.Verdict.Code != test.refuse {
+					if pod.Labels["app"] != "tenant" || refusal.Verdict.Code != test.refuse {
 						t.Errorf("%s is refused: %v", pod.Name, refusal.Verdict)
 					}
 				}
