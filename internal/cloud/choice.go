@@ -91,8 +91,9 @@ type Choice struct {
 	Offering *Offering
 }
 
-// Choices returns every offering that meets the need, available or not, cheapest first. Ties are ordered by type name,
-// zone, capacity type and reservation, so the same need always gets the same result.
+// Choices returns every offering that meets the need, available or not, cheapest first. Ties are ordered by the size of the
+// type, because a larger one takes more of limits, then by type name, zone, capacity type and reservation, so the same need
+// always gets the same result.
 func (n Need) Choices(types []InstanceType) []Choice {
 	var choices []Choice
 	for i := range types {
@@ -113,9 +114,18 @@ func (n Need) Choices(types []InstanceType) []Choice {
 func compareChoices(a, b Choice) int {
 	return cmp.Or(
 		cmp.Compare(a.Offering.Price, b.Offering.Price),
+		compareSizes(a.Type, b.Type),
 		strings.Compare(a.Type.Name, b.Type.Name),
 		compareOfferings(a.Offering, b.Offering),
 	)
+}
+
+// compareSizes orders types without devices first, then by cpu and memory.
+func compareSizes(a, b *InstanceType) int {
+	if a.Special != b.Special {
+		return map[bool]int{false: -1, true: 1}[a.Special]
+	}
+	return cmp.Or(cmp.Compare(a.Capacity["cpu"], b.Capacity["cpu"]), cmp.Compare(a.Capacity["memory"], b.Capacity["memory"]))
 }
 
 // compareOfferings orders the offerings of one type by the fields that identify them.

@@ -42,7 +42,7 @@ func chosen(choices []Choice) []string {
 	return names
 }
 
-// Choices are sorted by price, then by name and zone, whatever the order of the catalog. Unavailable offerings are
+// Choices are sorted by price, then by size, name and zone, whatever the order of the catalog. Unavailable offerings are
 // included.
 func TestChoices(t *testing.T) {
 	big := claimOf()
@@ -55,16 +55,16 @@ func TestChoices(t *testing.T) {
 		claim *karpv1.NodeClaim
 		want  []string
 	}{
-		"anything": {claimOf(), []string{"arm/b", "small/a", "small/b", "arm/a", "large/a", "large/b"}},
+		"anything": {claimOf(), []string{"small/a", "small/b", "arm/b", "arm/a", "large/a", "large/b"}},
 		"zone": {claimOf(karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: "NotIn",
-			Values: []string{"a"}}), []string{"arm/b", "small/b", "large/b"}},
+			Values: []string{"a"}}), []string{"small/b", "arm/b", "large/b"}},
 		"arch": {claimOf(karpv1.Requirement{Key: corev1.LabelArchStable, Operator: "In",
 			Values: []string{"arm64"}}), []string{"arm/b", "arm/a"}},
 		"capacity type that is not sold": {claimOf(karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In",
 			Values: []string{"spot"}}), nil},
 		"label that no type has": {claimOf(karpv1.Requirement{Key: "example.com/gpu", Operator: "Exists"}), nil},
 		"label that no type may have": {claimOf(karpv1.Requirement{Key: "example.com/gpu", Operator: "NotIn", Values: []string{"x"}}),
-			[]string{"arm/b", "small/a", "small/b", "arm/a", "large/a", "large/b"}},
+			[]string{"small/a", "small/b", "arm/b", "arm/a", "large/a", "large/b"}},
 		"requests":           {big, []string{"arm/b", "arm/a", "large/a", "large/b"}},
 		"requests too large": {tooBig, nil},
 		"unknown resource":   {unknown, nil},

@@ -17,6 +17,7 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 	b.row = append(b.row[:0], ps.narrowedToRoom(b, b.row, b.used, b.ports)...)
 	kinds := f.kindsFor(ps, b, b.row, b.used)
 	if ps.limited() {
+		ps.becomeSmaller(b, kinds)
 		kinds = f.withinLimits(ps, b, kinds, b.kind)
 	}
 	kinds, largest, counted := f.withinQuotas(ps, b, f.cut(ps, kinds, b.row))
@@ -221,6 +222,20 @@ func (f *fleet) withinLimits(ps *poolState, b *bin, kinds bitset.Set, chosen int
 		}
 	}
 	return small
+}
+
+// becomeSmaller changes the offering of a bin to that of the smallest type of the same price: the limits count it.
+func (ps *poolState) becomeSmaller(b *bin, kinds bitset.Set) {
+	reserved := func(class int) bool { return ps.spec.Types.Classes[class].ReservationID != "" }
+	if reserved(b.class) {
+		return
+	}
+	for p := range ps.cheapestFirst(kinds, b.row) {
+		if p.price == b.price && !reserved(p.class) {
+			b.typeOffering = p
+			return
+		}
+	}
 }
 
 // widest returns, per resource, the most that some type of the bin has.

@@ -19,6 +19,7 @@ type Cache struct {
 // offeringCache has the types of a pool and cached facts about them.
 type offeringCache struct {
 	special    bitset.Set
+	bySize     []int
 	minimums   []minimum
 	offers     map[string]*offer
 	rooms      map[string]*model.Rooms
@@ -43,7 +44,7 @@ func newOfferingCache(p *model.Pool) *offeringCache {
 			g.reserved = g.reserved || kind.Offerings[i].ReservationID != ""
 		}
 	}
-	g.minimums = minimumsOf(p)
+	g.minimums, g.bySize = minimumsOf(p), smallestFirst(p.Types)
 	return g
 }
 

@@ -42,6 +42,9 @@ func (batch *domainBatch) spreads() bool {
 // turn returns when the first of the remaining pods was assigned.
 func (cand *packCandidate) turn() int { return cand.batch.turns[len(cand.batch.turns)-len(cand.left)] }
 
+// turn returns when the first of the remaining pods was assigned.
+func (batch *domainBatch) turn() int { return batch.turns[len(batch.turns)-len(batch.left)] }
+
 // takeTurns begins a packing in turn: it finds the batches of each group that is spread.
 func (k *packing) takeTurns() {
 	k.siblings = map[*pendingGroup][]*packCandidate{}

@@ -100,7 +100,8 @@ func (f *fleet) limitedTo(b *bin, narrow bool) *bin {
 	ps, own := f.poolOf(b), *b
 	kinds := b.kinds
 	if own.row = slices.Clone(b.row); ps.limited() {
-		kinds = f.withinLimits(ps, &own, kinds, b.kind)
+		ps.becomeSmaller(&own, kinds)
+		kinds = f.withinLimits(ps, &own, kinds, own.kind)
 	}
 	if narrow {
 		own.kinds, own.charged, own.quotas = f.narrowed(ps, &own)
@@ -130,10 +131,10 @@ func (ps *poolState) scarce() bool {
 // Where limits do not suffice for all pods, what uses them up has a price as well: then larger nodes win over more nodes
 // under a limit on nodes, and nodes with little unused memory under a limit on memory. The last order opens the nodes
 // that hold the most pods, the smallest pods first.
-var scarceOrders = []packOrder{{scarcity: 1}, {scarcity: 16}, {scarcity: 1e6}, {scarcity: 1e6, count: true, compare: smallestFirst}}
+var scarceOrders = []packOrder{{scarcity: 1}, {scarcity: 16}, {scarcity: 1e6}, {scarcity: 1e6, count: true, compare: smallPodsFirst}}
 
-// smallestFirst puts pods first that request extended resources, as every order does, and then small ones.
-func smallestFirst(a, b *packCandidate) int {
+// smallPodsFirst puts pods first that request extended resources, as every order does, and then small ones.
+func smallPodsFirst(a, b *packCandidate) int {
 	p, q := a.pending.group, b.pending.group
 	return cmp.Or(cmp.Compare(q.Priority, p.Priority), compareExtended(q.Requests, p.Requests), compareSize(p.Requests, q.Requests))
 }

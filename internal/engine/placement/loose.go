@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -147,15 +146,21 @@ func (l *launcher) loosen(batches []*domainBatch) []*domainBatch {
 
 // gather takes the pods of the batches, in the order of their assignment.
 func (batch *domainBatch) gather(of []*domainBatch) {
-	turn := map[*model.Pod]int{}
 	for _, one := range of {
-		for i, p := range one.left {
-			turn[p] = one.turns[len(one.turns)-len(one.left)+i]
-		}
-		batch.left, batch.rows = append(batch.left, one.left...), append(batch.rows, one.rows...)
-		one.left = nil
+		batch.rows = append(batch.rows, one.rows...)
 	}
-	slices.SortFunc(batch.left, func(a, b *model.Pod) int { return cmp.Compare(turn[a], turn[b]) })
+	for {
+		var next *domainBatch
+		for _, one := range of {
+			if len(one.left) > 0 && (next == nil || one.turn() < next.turn()) {
+				next = one
+			}
+		}
+		if next == nil {
+			return
+		}
+		batch.left = append(batch.left, next.take(1)...)
+	}
 }
 
 // offersByDomain returns the pool's offers to a loose batch, with the index of the domain of each.

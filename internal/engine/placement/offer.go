@@ -233,12 +233,17 @@ func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering, lim
 		if limits {
 			lists = ps.byQuotas(o.row, classes)
 		}
+		beats := func(q, p typeOffering) bool { return o.beats(q, p) && (!limits || ps.beatsInLimits(o, q, p)) }
 		for _, p := range o.offeringsOf(lists, priceList) {
-			if o.available.Has(p.kind) && !slices.ContainsFunc(front[from:], func(q typeOffering) bool {
-				return o.beats(q, p) && (!limits || ps.beatsInLimits(o, q, p))
-			}) {
-				front = append(front, p)
+			if !o.available.Has(p.kind) || slices.ContainsFunc(front[from:], func(q typeOffering) bool { return beats(q, p) }) {
+				continue
 			}
+			equal := len(front)
+			for equal > from && front[equal-1].price == p.price {
+				equal--
+			}
+			// Of equal prices the smaller come first, and the larger beat them.
+			front = append(append(front[:equal], slices.DeleteFunc(front[equal:], func(q typeOffering) bool { return beats(p, q) })...), p)
 		}
 	}
 	return front

@@ -19,6 +19,8 @@ type poolState struct {
 	nodePrice int64
 	// special types are launched only for pods that request them.
 	special bitset.Set
+	// bySize are the types, the smallest first.
+	bySize []int
 	// account is what the limits of the pool leave, quotas what the quotas leave; all pools share those.
 	account
 	quotas quotas
@@ -52,7 +54,7 @@ type minimum struct {
 
 func newPoolState(snap *model.Snapshot, p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
 	ps := &poolState{spec: p, account: newAccount(p.Limit, p.Used, p.NodeLimit, p.Nodes), quotaRules: newQuotaRules(snap, p),
-		reservations: reservations, special: g.special, minimums: g.minimums,
+		reservations: reservations, special: g.special, bySize: g.bySize, minimums: g.minimums,
 		offers: g.offers, rooms: g.rooms, fronts: g.fronts, priceLists: g.priceLists, claimParts: map[string]*claimParts{}}
 	if !g.reserved {
 		return ps

@@ -8,6 +8,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 // priced lists the types with their cheapest offerings that the row admits, cheapest first.
@@ -30,8 +31,8 @@ func (ps *poolState) cheapestFirst(kinds bitset.Set, row label.Row) iter.Seq[typ
 	}
 }
 
-// priceList returns every type available in one of the classes, cheapest first. It is computed once for each set of
-// classes.
+// priceList returns every type available in one of the classes, cheapest first; of types of equal price, such as machines
+// that are paid for already, the smallest first. It is computed once for each set of classes.
 func (ps *poolState) priceList(classes []int) []typeOffering {
 	key := make([]byte, 0, 2*len(classes))
 	for _, c := range classes {
@@ -42,14 +43,24 @@ func (ps *poolState) priceList(classes []int) []typeOffering {
 	}
 	x := ps.spec.Types
 	list := make([]typeOffering, 0, x.Len())
-	for t := range x.Len() {
+	for _, t := range ps.bySize {
 		if class := x.Cheapest(t, classes); class >= 0 {
 			list = append(list, typeOffering{kind: t, class: class, price: x.Classes[class].Price[t]})
 		}
 	}
-	sortOfferings(list)
+	slices.SortStableFunc(list, func(p, q typeOffering) int { return cmp.Compare(p.price, q.price) })
 	ps.priceLists[string(key)] = list
 	return list
+}
+
+// smallestFirst returns the numbers of the types by their size, then by their names.
+func smallestFirst(x *model.TypeIndex) []int {
+	order := make([]int, x.Len())
+	for t := range order {
+		order[t] = t
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(compareSize(x.Total[a], x.Total[b]), cmp.Compare(a, b)) })
+	return order
 }
 
 // lowestPrice returns the price of the cheapest node that a bin of the row and the types may become.

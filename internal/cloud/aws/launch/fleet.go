@@ -132,36 +132,59 @@ func (p *plan) request(e Record, some indexSet, subnets map[string]string) *ec2.
 	return request
 }
 
+func (p *plan) overlaid() bool {
+	return p.order.Claim.Annotations[karpv1.AnnotationPriceOverlayApplied] != ""
+}
+
 // strategies sets how EC2 chooses among the overrides. If a price overlay applies, its prices take precedence and are
 // passed to EC2 as priorities.
 func (p *plan) strategies(request *ec2.CreateFleetInput) {
-	overlaid := p.order.Claim.Annotations[karpv1.AnnotationPriceOverlayApplied] != ""
 	switch {
-	case p.selection.CapacityType == karpv1.CapacityTypeSpot && overlaid:
+	case p.selection.CapacityType == karpv1.CapacityTypeSpot && p.overlaid():
 		request.SpotOptions = &ec2types.SpotOptionsRequest{AllocationStrategy: ec2types.SpotAllocationStrategyCapacityOptimizedPrioritized}
 	case p.selection.CapacityType == karpv1.CapacityTypeSpot:
 		request.SpotOptions = &ec2types.SpotOptionsRequest{AllocationStrategy: ec2types.SpotAllocationStrategyPriceCapacityOptimized}
-	case overlaid:
+	case p.overlaid():
 		request.OnDemandOptions = &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyPrioritized}
 	default:
 		request.OnDemandOptions = &ec2types.OnDemandOptionsRequest{AllocationStrategy: ec2types.FleetOnDemandAllocationStrategyLowestPrice}
 	}
 }
 
+// tieStep is by how much, in USD per hour, the priority of a type is above that of the type before it at the same price.
+const tieStep = 1e-6
+
+// priorities returns a number for each way, the lowest for the one that EC2 should use first: its price. If a price overlay
+// applies, types of equal price, such as machines that are paid for already, follow each other in their order. The offerings
+// of one type stay equal: EC2 chooses among their zones.
+func (p *plan) priorities() []float64 {
+	list := make([]float64, len(p.selection.Ways))
+	for i, w := range p.selection.Ways {
+		list[i] = w.Offering.Price
+		if before := p.selection.Ways[max(0, i-1)]; p.overlaid() && i > 0 && before.Offering.Price == w.Offering.Price {
+			if list[i] = list[i-1]; before.Type.Name != w.Type.Name {
+				list[i] += tieStep
+			}
+		}
+	}
+	return list
+}
+
 func (p *plan) configs(subnets map[string]string) []ec2types.FleetLaunchTemplateConfigRequest {
 	var configs []ec2types.FleetLaunchTemplateConfigRequest
+	priorities := p.priorities()
 	for _, v := range p.variants {
 		config := ec2types.FleetLaunchTemplateConfigRequest{LaunchTemplateSpecification: &ec2types.FleetLaunchTemplateSpecificationRequest{
 			LaunchTemplateName: aws.String(p.templates[v].name), Version: aws.String("$Latest"),
 		}}
-		for _, w := range p.selection.Ways {
+		for i, w := range p.selection.Ways {
 			subnet, found := subnets[w.Offering.Zone]
 			if p.order.variantOf(w) != v || subnets != nil && !found {
 				continue
 			}
 			config.Overrides = append(config.Overrides, ec2types.FleetLaunchTemplateOverridesRequest{
 				InstanceType: ec2types.InstanceType(w.Type.Name), AvailabilityZone: aws.String(w.Offering.Zone),
-				SubnetId: aws.String(subnet), ImageId: aws.String(v.image), Priority: aws.Float64(w.Offering.Price),
+				SubnetId: aws.String(subnet), ImageId: aws.String(v.image), Priority: aws.Float64(priorities[i]),
 			})
 		}
 		if len(config.Overrides) == 0 {
