@@ -21,6 +21,8 @@ type converted struct {
 	// workload is that which the pod counts for, "" for none. known says that it needs no virtual pod (replicas.go).
 	workload types.UID
 	known    bool
+	// controller is that whose new pods the pod counts for, "" for none (created.go).
+	controller types.UID
 	// delayed is set while it is too early to launch a node for the pod.
 	delayed delay
 }
@@ -74,6 +76,7 @@ func (s *Store) syncPod(key types.NamespacedName, e *entry, again bool) []ref {
 	if before.disposition != convert.Ignore && (e.converted.disposition == convert.Ignore || before.uid != e.converted.uid) {
 		s.builder.DeletePod(before.uid)
 	}
+	siblings := s.noteCreation(key, before, e, &spec)
 	if e.converted.disposition != convert.Ignore {
 		s.builder.UpsertPod(spec)
 	}
@@ -83,7 +86,11 @@ func (s *Store) syncPod(key types.NamespacedName, e *entry, again bool) []ref {
 		change |= PodsPending
 	}
 	s.notify(change)
-	return s.dependencies.update(key, depends)
+	depended := s.dependencies.update(key, depends)
+	for _, sibling := range siblings {
+		s.syncPod(sibling, s.objects[pods][sibling], false)
+	}
+	return depended
 }
 
 // reportDeparture reports a pod that was on a node and has ended, or is being preempted.

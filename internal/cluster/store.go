@@ -120,6 +120,7 @@ type Store struct {
 	// virtual holds the virtual pods by the UID of their owner.
 	virtual       map[string]*virtual
 	replicas      replicas
+	created       map[types.UID]*creation
 	subscriptions []subscription
 	// at is the time of the last snapshot.
 	at time.Time
@@ -142,6 +143,7 @@ func NewStore(config Config) (*Store, error) {
 		writes: map[ref]*entry{}, gone: map[types.UID]time.Time{}, machines: newMachines(),
 		pools: map[string]*pool{}, quotas: map[string]model.QuotaSpec{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
 		pdbs: map[types.NamespacedName]model.PDBSpec{}, rejected: newRejected(config.SetAside), virtual: map[string]*virtual{},
+		created: map[types.UID]*creation{},
 	}
 	s.vocabulary.Pods = config.Pods
 	s.vocabulary.Protection, s.departed = config.Protection, config.Departed

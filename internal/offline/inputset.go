@@ -158,8 +158,10 @@ func (w *InputSet) convert() *converted {
 		t.builder.UpsertPDB(convert.PDB(b.object))
 	}
 	w.addNodes(t, v)
+	owners := w.owners()
 	for _, p := range w.pods {
 		spec, disposition := convert.Pod(p.object, v, around)
+		owners.succeed(p, &spec)
 		if why := w.excluded(p.object, disposition); why != "" {
 			verdict := plan.Verdict{Code: plan.PodWaiting, Rejection: &model.Rejection{Reason: why}}
 			t.idle = append(t.idle, idlePod{key(p.object), verdict})

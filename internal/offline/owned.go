@@ -11,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 // owner is the controller of pods, according to files.
@@ -27,13 +30,34 @@ func ownerOf(pod *corev1.Pod) (owner, bool) {
 // owners finds the workloads that pods belong to.
 type owners map[owner]*workload
 
-// ownedPods returns the pods that each workload has and that its controller counts: those that it controls, directly
-// or through its ReplicaSets or Jobs, and those without a controller that it selects. Controllers adopt the latter.
-func (o *Manifests) ownedPods() map[*workload][]*corev1.Pod {
+func (o *Manifests) owners() owners {
 	all := owners{}
 	for _, w := range o.workloads {
 		all[owner{w.meta.Namespace, w.kind, w.meta.Name}] = w
 	}
+	return all
+}
+
+// vpaUpdates is the annotation of pods whose requests the VerticalPodAutoscaler set when they were created, as it does
+// for their successors.
+const vpaUpdates = "vpaUpdates"
+
+// succeed sets the requests of a pod's successor, by the template of its workload, if they were reduced while the pod
+// ran. Manifests seldom have the field that says so; there, each pod counts that requests less than its template.
+func (all owners) succeed(p sourced[*corev1.Pod], spec *model.PodSpec) {
+	untold := !p.live && len(p.object.ManagedFields) == 0 && p.object.Annotations[vpaUpdates] == ""
+	if !untold && !convert.Resized(p.object) {
+		return
+	}
+	if w := all.of(p.object, metav1.GetControllerOfNoCopy(p.object)); w != nil {
+		convert.Succeed(spec, convert.CreatedAs(&corev1.Pod{Spec: w.template.Spec}))
+	}
+}
+
+// ownedPods returns the pods that each workload has and that its controller counts: those that it controls, directly
+// or through its ReplicaSets or Jobs, and those without a controller that it selects. Controllers adopt the latter.
+func (o *Manifests) ownedPods() map[*workload][]*corev1.Pod {
+	all := o.owners()
 	owned := map[*workload][]*corev1.Pod{}
 	var orphans []sourced[*corev1.Pod]
 	for _, p := range o.pods {

@@ -14,9 +14,10 @@ import (
 // Invariant: a trimmed object is converted like the original, and Trim may be applied again. A new field of pods or
 // nodes that any code reads from the mirror or the manager's cache must be kept here (TestTrim, FuzzPod).
 
-// Trim removes unused fields from an object before it is stored. It changes the object. If this controller nominated
-// a pod, one minimal entry of the managed fields remains for NominatedByUs. Trimmed objects must be written by
-// patches only: an update would write the remaining fields as the complete object.
+// Trim removes unused fields from an object before it is stored. It changes the object. If this controller nominated a
+// pod, or its requests were changed while it ran, one minimal entry of the managed fields remains for NominatedByUs and
+// for Resized. Trimmed objects must be written by patches only: an update would write the remaining fields as the
+// complete object.
 func Trim(obj metav1.Object) {
 	trimWorkload(obj)
 	switch o := obj.(type) {
@@ -51,18 +52,21 @@ func trimNode(node *corev1.Node) {
 }
 
 func trimPod(pod *corev1.Pod) {
+	var kept []metav1.ManagedFieldsEntry
 	if NominatedByUs(pod) {
-		pod.ManagedFields = []metav1.ManagedFieldsEntry{{
+		kept = append(kept, metav1.ManagedFieldsEntry{
 			Manager:     NominationManager,
 			Operation:   metav1.ManagedFieldsOperationUpdate,
 			APIVersion:  "v1",
 			FieldsType:  "FieldsV1",
 			FieldsV1:    metav1.NewFieldsV1(nominationFields),
 			Subresource: "status",
-		}}
-	} else {
-		pod.ManagedFields = nil
+		})
 	}
+	if Resized(pod) {
+		kept = append(kept, metav1.ManagedFieldsEntry{Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Subresource: resizeSubresource})
+	}
+	pod.ManagedFields = kept
 	trimPodStatus(pod)
 	pod.Annotations = readAnnotations(pod.Annotations)
 	spec := &pod.Spec

@@ -48,6 +48,13 @@ spec:
 status: {phase: Running, startTime: "2026-11-20T09:00:00Z", conditions: [{type: Ready, status: "True"}]}`,
 		},
 		{
+			"that the requests were changed stays", `
+metadata: {name: a, managedFields: [{manager: kubelet, operation: Update, apiVersion: v1, subresource: status}, {manager: vpa, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {}}, subresource: resize}]}
+spec: {nodeName: node-1, containers: [{name: a, image: a}]}`, `
+metadata: {name: a, managedFields: [{operation: Update, apiVersion: v1, subresource: resize}]}
+spec: {nodeName: node-1, containers: [{name: a}]}`,
+		},
+		{
 			"ports on the host's network stay", `
 spec: {nodeName: n, hostNetwork: true, containers: [{name: a, image: a, ports: [{containerPort: 80}]}]}`, `
 spec: {nodeName: n, hostNetwork: true, containers: [{name: a, ports: [{containerPort: 80}]}]}`,

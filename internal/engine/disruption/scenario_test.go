@@ -32,7 +32,8 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 //	     [cpu-limit=N] [node-limit=N] [max-spot-share=N] [zone=Z] [min-zones=N] [min-capacity-types=N] [min-types=N]
 //	node NAME pool=P type=T [spot] [notready] [bought=D] [zone=Z], launched D ago by a consolidation
 //	pod NAME node=N cpu=N [cost=N] [protected=D] [daemon] [terminating] [spread], over zones with a maxSkew of 1,
-//	     [near], in the zone of other pods with near, [zone=Z]
+//	     [near], in the zone of other pods with near, [zone=Z],
+//	     [was=N], the cpu that its successor requests
 //	pdb NAME allowed=N        for all pods
 //
 // that are run twice, the second time shuffled; "plan" is the proposal and the reasons that keep the other nodes.
@@ -259,6 +260,9 @@ func podOf(t *testing.T, name string, has said) model.PodSpec {
 	p := model.PodSpec{UID: "uid-" + name, Namespace: "default", Name: name, State: model.Bound, Node: has.text("node"), Ready: true, EvictionCost: 1000,
 		Daemon: has.has("daemon"), Terminating: has.has("terminating"), Reschedulable: !has.has("daemon") && !has.has("terminating"),
 		Requests: []quantity.Amount{{Name: "cpu", Value: int64(1000 * has.number(t, "cpu"))}, {Name: "pods", Value: 1}}}
+	if has.has("was") {
+		p.Successor = []quantity.Amount{{Name: "cpu", Value: int64(1000 * has.number(t, "was"))}, {Name: "pods", Value: 1}}
+	}
 	if has.has("cost") {
 		p.EvictionCost = int64(1000 * has.number(t, "cost"))
 	}

@@ -130,6 +130,9 @@ type PodSpec struct {
 	Priority int32
 	// Requests include "pods": 1.
 	Requests []quantity.Amount
+	// Successor are the requests of the pod that its controller creates in its place, if those of a Bound pod were reduced
+	// while it ran. They include Requests, and exceed them in resources with a fixed number. Otherwise nil.
+	Successor []quantity.Amount `json:",omitempty"`
 	// Alternatives are the required node affinity terms, each merged with the node selector; any one suffices. An
 	// empty list means no requirement.
 	Alternatives [][]label.Requirement

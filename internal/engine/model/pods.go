@@ -18,6 +18,11 @@ func (b *Builder) Expect(pods int) {
 func (b *Builder) UpsertPod(spec PodSpec) {
 	b.DeletePod(spec.UID)
 	b.version++
+	var reduced quantity.Vector
+	if spec.State == Bound && spec.Successor != nil {
+		reduced = newRequest(spec.Successor, nil).fixed.Sub(newRequest(spec.Requests, nil).fixed)
+		spec.Requests = spec.Successor
+	}
 	shape := b.intern(&spec)
 	shape.refs++
 	rejected := spec.Rejected
@@ -28,7 +33,7 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 		Shape: shape.Shape, UID: spec.UID, Name: spec.Name, Created: spec.Created, Node: spec.Node, Nominated: spec.Nominated,
 		Rejected: rejected, rejectedByBuilder: rejected != spec.Rejected, NoNewNode: spec.NoNewNode, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
 		EvictionCost: spec.EvictionCost, ProtectedUntil: spec.ProtectedUntil, state: spec.State,
-		Labels: spec.Labels, Terminating: spec.Terminating, Ready: spec.Ready, class: b.classOf(&spec),
+		Labels: spec.Labels, Terminating: spec.Terminating, Ready: spec.Ready, class: b.classOf(&spec), reduced: reduced,
 	}
 	pod.class.refs++
 	record := podRecord{pod: pod}
@@ -94,14 +99,14 @@ func (b *Builder) bind(pod *Pod) {
 	}
 	n.pods[pod.UID] = pod
 	n.used = grow(n.used, len(pod.Requests))
-	n.used.AddScaled(pod.Requests, 1)
+	pod.AddUse(n.used, 1)
 	b.dirtyNodes[pod.Node] = true
 }
 
 func (b *Builder) unbind(pod *Pod) {
 	if n := b.nodes[pod.Node]; n != nil {
 		delete(n.pods, pod.UID)
-		n.used.AddScaled(pod.Requests, -1)
+		pod.AddUse(n.used, -1)
 		b.dirtyNodes[pod.Node] = true
 		return
 	}

@@ -240,7 +240,7 @@ func (b *Builder) size() {
 func (b *Builder) sum(n *nodeRecord) {
 	n.used = make(quantity.Vector, b.resources.Len())
 	for _, pod := range n.pods {
-		n.used.AddScaled(pod.Requests, 1)
+		pod.AddUse(n.used, 1)
 	}
 }
 

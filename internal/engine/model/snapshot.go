@@ -176,6 +176,16 @@ type Pod struct {
 	EvictionCost      int64
 	ProtectedUntil    time.Time
 	class             *class
+	// reduced is by how much Requests, which are those of its successor, exceed what the pod uses on its node; usually
+	// nil.
+	reduced quantity.Vector
+}
+
+// AddUse adds to used, n times, what the pod uses on its node: less than its Requests if they were reduced while it
+// ran.
+func (p *Pod) AddUse(used quantity.Vector, n int64) {
+	used.AddScaled(p.Requests, n)
+	used.AddScaled(p.reduced, -n)
 }
 
 // Key returns namespace/name.

@@ -72,7 +72,7 @@ func (s *Snapshot) vacated(n *Node, goes []bool) *Node {
 	fresh.Used, fresh.Counts = n.Used.Clone(), slices.Clone(n.Counts)
 	for i, p := range n.Pods {
 		if goes[i] {
-			fresh.Used.AddScaled(p.Requests, -1)
+			p.AddUse(fresh.Used, -1)
 			s.uncount(fresh.Counts, p, n.matchingOf(i))
 			continue
 		}

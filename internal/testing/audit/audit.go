@@ -189,6 +189,25 @@ func (j *judge) requests(pods []*model.Pod) amounts {
 	return sum
 }
 
+// uses returns what the pods use on the node. Those that run there use less than their successors request if they were
+// resized.
+func (j *judge) uses(n *model.Node) amounts {
+	sum := j.requests(n.Pods)
+	for _, pod := range n.Pods {
+		if pod.Node != n.Name {
+			continue
+		}
+		use := make(quantity.Vector, len(j.snap.Resources))
+		pod.AddUse(use, 1)
+		for r, value := range pod.Requests {
+			if j.snap.Resources[r] != model.Unknown {
+				sum[j.snap.Resources[r]] -= value - use[r]
+			}
+		}
+	}
+	return sum
+}
+
 // volumes counts the shared volumes of the pods, each once per node, by the resource that counts the volumes of the
 // driver. Volumes that a pod does not share are part of its requests.
 func volumes(pods []*model.Pod) amounts {

@@ -111,7 +111,7 @@ func (j *judge) holds(n *model.Node, pods []*model.Pod, allocatable amounts, lab
 			return false
 		}
 	}
-	used := j.requests(n.Pods)
+	used := j.uses(n)
 	if n.Stage != model.Initialized {
 		there := map[string]bool{}
 		for _, pod := range n.Pods {
