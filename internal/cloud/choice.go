@@ -91,9 +91,9 @@ type Choice struct {
 	Offering *Offering
 }
 
-// Choices returns every offering that meets the need, available or not, cheapest first. Ties are ordered by the size of the
-// type, because a larger one takes more of limits, then by type name, zone, capacity type and reservation, so the same need
-// always gets the same result.
+// Choices returns every offering that meets the need, available or not, cheapest first. Ties are ordered by the size of
+// the type, because a larger one takes more of limits, then by type name, zone, capacity type and reservation, so the
+// same need always gets the same result.
 func (n Need) Choices(types []InstanceType) []Choice {
 	var choices []Choice
 	for i := range types {

@@ -42,8 +42,8 @@ func chosen(choices []Choice) []string {
 	return names
 }
 
-// Choices are sorted by price, then by size, name and zone, whatever the order of the catalog. Unavailable offerings are
-// included.
+// Choices are sorted by price, then by size, name and zone, whatever the order of the catalog. Unavailable offerings
+// are included.
 func TestChoices(t *testing.T) {
 	big := claimOf()
 	big.Spec.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("3900m")}

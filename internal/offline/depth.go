@@ -65,8 +65,8 @@ func yamlDepth(text []byte) int {
 	return deepest
 }
 
-// boundQuantities returns an error for a quantity of the object that takes too long to parse. An object of an unknown kind
-// is not decoded.
+// boundQuantities returns an error for a quantity of the object that takes too long to parse. An object of an unknown
+// kind is not decoded.
 func (o *Manifests) boundQuantities(head *objectHead, text []byte) error {
 	object, err := o.scheme.New(head.GroupVersionKind())
 	if err != nil {

@@ -69,8 +69,8 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestRequestsOfAddedPodsAreBounded checks that a request of a pod that is added, which a page may send, is refused when
-// its parsing would not end.
+// TestRequestsOfAddedPodsAreBounded checks that a request of a pod that is added, which a page may send, is refused
+// when its parsing would not end.
 func TestRequestsOfAddedPodsAreBounded(t *testing.T) {
 	o, err := newManifests()
 	if err != nil {

@@ -34,10 +34,10 @@ func BoundQuantity(text string) error {
 	return nil
 }
 
-// BoundQuantities returns an error for a JSON text if a quantity in it takes resource.ParseQuantity a long time to parse
-// when the text is decoded into a value of the type. Other fields may look the same: a label that is a short commit, such
-// as 1e98701. The schemas of the definitions refuse such quantities; a text that no schema has checked, such as that of a
-// file, is passed to this function before it is decoded.
+// BoundQuantities returns an error for a JSON text if a quantity in it takes resource.ParseQuantity a long time to
+// parse when the text is decoded into a value of the type. Other fields may look the same: a label that is a short
+// commit, such as 1e98701. The schemas of the definitions refuse such quantities; a text that no schema has checked,
+// such as that of a file, is passed to this function before it is decoded.
 func BoundQuantities(text []byte, into any) error {
 	if !unbounded(text) {
 		return nil // nearly always
@@ -47,7 +47,8 @@ func BoundQuantities(text []byte, into any) error {
 	return boundValue(d, reflect.TypeOf(into))
 }
 
-// unbounded reports whether a whole string or number of the text would be refused as a quantity, whatever field it is in.
+// unbounded reports whether a whole string or number of the text would be refused as a quantity, whatever field it is
+// in.
 func unbounded(text []byte) bool {
 	const amount = "0123456789.+-eE"
 	for begin, end := 0, 0; end < len(text); {
@@ -68,8 +69,8 @@ func unbounded(text []byte) bool {
 	return false
 }
 
-// boundValue reads a value that will be decoded into the type, nil for a field that the type does not have. It returns an
-// error for an unbounded quantity, and for text that is not JSON.
+// boundValue reads a value that will be decoded into the type, nil for a field that the type does not have. It returns
+// an error for an unbounded quantity, and for text that is not JSON.
 func boundValue(d *json.Decoder, t reflect.Type) error {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

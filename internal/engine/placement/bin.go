@@ -92,8 +92,8 @@ func (b *bin) repeats() int {
 	return n
 }
 
-// pinReservation pins the row of a bin with a reservation to that reservation. Any other bin must not take a reservation
-// that other bins need.
+// pinReservation pins the row of a bin with a reservation to that reservation. Any other bin must not take a
+// reservation that other bins need.
 func (f *fleet) pinReservation(ps *poolState, class int, row label.Row) {
 	c := &ps.spec.Types.Classes[class]
 	if c.ReservationID != "" {

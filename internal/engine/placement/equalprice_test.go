@@ -9,8 +9,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 )
 
-// TestEqualPrices checks that of types of one price, such as that of machines that are paid for already, a claim lists the
-// smallest that holds its pods first, and none that is larger where limits count it. More pods still share a large node.
+// TestEqualPrices checks that of types of one price, such as that of machines that are paid for already, a claim lists
+// the smallest that holds its pods first, and none that is larger where limits count it. More pods still share a large
+// node.
 func TestEqualPrices(t *testing.T) {
 	const world = `apiVersion: karpenter.sh/v1
 kind: NodePool

@@ -396,7 +396,8 @@ func (q *inquiry) tooLarge(v plan.Verdict, all bitset.Set) plan.Verdict {
 	return v
 }
 
-// tooUniform returns the refusal of a minValues requirement that the types do not satisfy with the offerings of the row.
+// tooUniform returns the refusal of a minValues requirement that the types do not satisfy with the offerings of the
+// row.
 func (q *inquiry) tooUniform(types bitset.Set, row label.Row) plan.Verdict {
 	if q.of.opts.RelaxMinValues || len(q.pool.minimums) == 0 {
 		return plan.Verdict{}

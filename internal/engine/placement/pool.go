@@ -207,8 +207,8 @@ func (ps *poolState) leastDaemons(kinds bitset.Set, row label.Row) quantity.Vect
 	return least
 }
 
-// withMinimums adds the pool's minValues to the requirements of the bin's claim, lowered to what the claim has where that
-// is allowed. A list of values is never shorter than its minValues: the API would refuse the claim.
+// withMinimums adds the pool's minValues to the requirements of the bin's claim, lowered to what the claim has where
+// that is allowed. A list of values is never shorter than its minValues: the API would refuse the claim.
 func (ps *poolState) withMinimums(reqs []label.Requirement, b *bin) []label.Requirement {
 	_, classes := ps.offeredTo(b, b.row)
 	for _, of := range ps.spec.Requirements {

@@ -31,8 +31,8 @@ func (ps *poolState) cheapestFirst(kinds bitset.Set, row label.Row) iter.Seq[typ
 	}
 }
 
-// priceList returns every type available in one of the classes, cheapest first; of types of equal price, such as machines
-// that are paid for already, the smallest first. It is computed once for each set of classes.
+// priceList returns every type available in one of the classes, cheapest first; of types of equal price, such as
+// machines that are paid for already, the smallest first. It is computed once for each set of classes.
 func (ps *poolState) priceList(classes []int) []typeOffering {
 	key := make([]byte, 0, 2*len(classes))
 	for _, c := range classes {

@@ -151,12 +151,13 @@ func (p *plan) strategies(request *ec2.CreateFleetInput) {
 	}
 }
 
-// tieStep is by how much, in USD per hour, the priority of a type is above that of the type before it at the same price.
+// tieStep is by how much, in USD per hour, the priority of a type is above that of the type before it at the same
+// price.
 const tieStep = 1e-6
 
-// priorities returns a number for each way, the lowest for the one that EC2 should use first: its price. If a price overlay
-// applies, types of equal price, such as machines that are paid for already, follow each other in their order. The offerings
-// of one type stay equal: EC2 chooses among their zones.
+// priorities returns a number for each way, the lowest for the one that EC2 should use first: its price. If a price
+// overlay applies, types of equal price, such as machines that are paid for already, follow each other in their order.
+// The offerings of one type stay equal: EC2 chooses among their zones.
 func (p *plan) priorities() []float64 {
 	list := make([]float64, len(p.selection.Ways))
 	for i, w := range p.selection.Ways {

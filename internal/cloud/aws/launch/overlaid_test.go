@@ -28,8 +28,8 @@ func TestOverlaidPrices(t *testing.T) {
 	}
 }
 
-// TestEqualOverlaidPrices checks that of types of one price, such as 0, the smallest has the first priority, and that the
-// zones of a type stay equal.
+// TestEqualOverlaidPrices checks that of types of one price, such as 0, the smallest has the first priority, and that
+// the zones of a type stay equal.
 func TestEqualOverlaidPrices(t *testing.T) {
 	o := plainOrder()
 	sized := func(name string, cpu int64, zones ...string) cloud.InstanceType {
