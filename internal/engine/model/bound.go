@@ -47,7 +47,7 @@ func (s *Snapshot) assigned(assignments []Assignment) ([]*Group, map[*Pod]*match
 	matchings := make(map[*Pod]*matching, len(assigned))
 	groups := make([]*Group, 0, len(s.Groups))
 	for _, g := range s.Groups {
-		m := &matching{matches: g.Matches, blocked: g.BlockedBy, key: g.key}
+		m := &matching{matches: g.Matches, blocked: g.BlockedBy, key: g.identity.marks}
 		var left []*Pod
 		for _, p := range g.Pods {
 			if assigned[p] {

@@ -66,6 +66,9 @@ type Builder struct {
 	unsized []*shapeRecord
 	volumes int
 
+	// taints are those of nodes and pools.
+	taints taintUse
+
 	dirtyNodes map[string]bool
 	// roomsOfClaims are the rooms of claims that the last snapshot encoded.
 	roomsOfClaims map[claimRoomsKey]*Rooms
@@ -143,6 +146,7 @@ func NewBuilder() *Builder {
 		pdbs:    map[string]*PDBSpec{},
 		types:   map[*Catalog]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
 		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{}, values: valueTable{},
+		taints: taintUse{counts: map[Taint]int{}},
 	}
 	return b
 }
@@ -164,12 +168,14 @@ func (b *Builder) UpsertNode(spec NodeSpec) {
 	b.version++
 	b.mentionNode(&spec)
 	b.uses.offer(1, spec.Capacity, spec.Allocatable, spec.Requests)
+	b.taints.add(1, spec.Taints)
 	b.dirtyNodes[spec.Name] = true
 	for key := range b.topology {
 		b.mentionDomain(key, spec.Labels)
 	}
 	if n := b.nodes[spec.Name]; n != nil {
 		b.uses.offer(-1, n.spec.Capacity, n.spec.Allocatable, n.spec.Requests)
+		b.taints.add(-1, n.spec.Taints)
 		n.spec = &spec
 		return
 	}
@@ -212,6 +218,7 @@ func (b *Builder) DeleteNode(name string) {
 		}
 	}
 	b.uses.offer(-1, n.spec.Capacity, n.spec.Allocatable, n.spec.Requests)
+	b.taints.add(-1, n.spec.Taints)
 	n.uncount()
 	for _, pod := range n.pods {
 		b.bind(pod)
@@ -224,6 +231,7 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 	b.poolsDirty = true
 	b.offer(spec.Requirements)
 	b.uses.offer(1, limitedResources(spec.Limits))
+	b.taints.add(1, spec.Taints)
 	if spec.Catalog != nil {
 		b.mentionCatalog(spec.Catalog)
 	}
@@ -233,6 +241,7 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 		b.pools[spec.Name] = p
 	} else {
 		b.uses.offer(-1, limitedResources(p.spec.Limits))
+		b.taints.add(-1, p.spec.Taints)
 	}
 	if p.spec == nil || p.spec.Catalog != spec.Catalog {
 		b.dirtyNodesOf(spec.Name)
@@ -311,6 +320,7 @@ func (b *Builder) DeletePool(name string) {
 	b.version++
 	b.poolsDirty = true
 	b.uses.offer(-1, limitedResources(p.spec.Limits))
+	b.taints.add(-1, p.spec.Taints)
 	delete(b.pools, name)
 	b.dirtyNodesOf(name)
 }
@@ -370,8 +380,9 @@ func (b *Builder) Snapshot(now time.Time) *Snapshot {
 	}
 	b.noticeVolumes()
 	b.noticeMarks()
+	b.noticeTaints()
 	s := *b.last
-	s.Now, s.Version, s.Space = now, b.version, b.space
+	s.Now, s.Version, s.Space, s.taints = now, b.version, b.space, b.taints.list
 	b.freezeDaemons(&s)
 	b.freezePools()
 	b.freezeNodes(&s)

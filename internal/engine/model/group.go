@@ -7,7 +7,15 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
-// Groups: the pending pods of a shape that no mark distinguishes, with their requirements encoded.
+// Groups: the pending pods of a shape that no mark and no taint distinguishes, with their requirements encoded.
+
+// identity is what the pods of a group have in common.
+type identity struct {
+	// signature is that of the shape, marks the key of the matching.
+	signature, marks string
+	// tolerated are the taints of the snapshot that they tolerate; see tolerated.
+	tolerated string
+}
 
 func (b *Builder) freezeGroups(s *Snapshot) {
 	if len(b.dirtyShapes) == 0 {
@@ -21,7 +29,7 @@ func (b *Builder) freezeGroups(s *Snapshot) {
 		}
 		shape.groups = nil
 		for _, part := range b.partition(shape) {
-			shape.groups = append(shape.groups, encodeGroup(b.space, shape.Shape, part))
+			shape.groups = append(shape.groups, encodeGroup(s, shape.Shape, part))
 		}
 		if shape.Virtual != "" {
 			virtual = append(virtual, shape.groups...)
@@ -37,10 +45,11 @@ func (b *Builder) freezeGroups(s *Snapshot) {
 	b.dirtyShapes = map[string]*shapeRecord{}
 }
 
-// encodeGroup encodes pods of one shape and one class of marks.
-func encodeGroup(space *label.Space, shape *Shape, part part) *Group {
-	g := &Group{Shape: shape, Pods: part.pods, Matches: part.matching.matches, BlockedBy: part.matching.blocked, key: part.matching.key,
-		each: part.each}
+// encodeGroup encodes pods of one shape, one class of marks and the same tolerated taints.
+func encodeGroup(s *Snapshot, shape *Shape, part part) *Group {
+	space := s.Space
+	g := &Group{Shape: shape, Pods: part.pods, Tolerations: tolerations(s.taints, part.tolerated), Matches: part.matching.matches,
+		BlockedBy: part.matching.blocked, identity: identity{shape.Signature, part.matching.key, part.tolerated}, each: part.each}
 	g.Affinity, g.Contradiction = encodeAlternatives(space, shape.Alternatives)
 	g.Rows = g.Affinity
 	if len(shape.VolumeAlternatives) > 0 {
@@ -77,7 +86,8 @@ func (g *Group) withVolumes(space *label.Space) []label.Row {
 	return rows
 }
 
-// compareGroups orders by signature, and groups of one shape, which only marks distinguish, by their first pods.
+// compareGroups orders by signature, and groups of one shape, which only marks and taints distinguish, by their first
+// pods.
 func compareGroups(a, b *Group) int {
 	return cmp.Or(strings.Compare(a.Signature, b.Signature), comparePods(a.Pods[0], b.Pods[0]))
 }

@@ -29,7 +29,7 @@ type history struct {
 	nodes    map[string]model.NodeSpec
 	pools    map[string]model.PoolSpec
 	daemons  map[string]model.DaemonSpec
-	// settled: nodes have no resource that only they have, and no volumes are shared.
+	// settled: nodes have no resource and no taint that only they have, and no volumes are shared.
 	settled bool
 }
 
@@ -135,6 +135,9 @@ func (h *history) pod() {
 			p.Controller, p.Daemon, p.Reschedulable = model.Owner{Kind: "DaemonSet", UID: h.name("daemon", 3)}, true, false
 		}
 	}
+	for h.IntN(3) == 0 {
+		p.Tolerations = append(p.Tolerations, model.Toleration{Key: h.name("taint", 6), Exists: true})
+	}
 	if !p.Daemon && h.IntN(6) == 0 {
 		p.Rejected = &model.Rejection{Reason: "is odd"}
 	}
@@ -166,8 +169,18 @@ func (h *history) node() {
 			n.Labels["rare"] = "x"
 		}
 	}
+	if !h.settled {
+		n.Taints = h.taints()
+	}
 	h.nodes[name] = n
 	h.builder.UpsertNode(n)
+}
+
+func (h *history) taints() []model.Taint {
+	if h.IntN(3) > 0 {
+		return nil
+	}
+	return []model.Taint{{Key: h.name("taint", 4), Value: h.name("of", 2), Effect: model.NoSchedule}}
 }
 
 func (h *history) pool() {
@@ -179,6 +192,7 @@ func (h *history) pool() {
 	if h.IntN(8) == 0 {
 		p.Catalog = nil
 	}
+	p.Taints = h.taints()
 	h.pools[name] = p
 	h.builder.UpsertPool(p)
 }
@@ -236,7 +250,7 @@ func describe(s *model.Snapshot) description {
 			n.Claim == "" || s.Claim(n.Claim) == n))
 	}
 	for _, g := range s.Groups {
-		d.Groups = append(d.Groups, fmt.Sprintf("%q %s rows %d pods %v", g.Signature, amounts(s, g.Requests), len(g.Rows), uids(g.Pods)))
+		d.Groups = append(d.Groups, fmt.Sprintf("%q %v %s rows %d pods %v", g.Signature, g.Tolerations, amounts(s, g.Requests), len(g.Rows), uids(g.Pods)))
 		for _, n := range s.Nodes {
 			contains := slices.ContainsFunc(g.Rows, func(r label.Row) bool { return s.Space.Contains(r, n.Row) })
 			d.Relations = append(d.Relations, fmt.Sprintf("%v on %s: %t", g.Alternatives, n.Name, contains))

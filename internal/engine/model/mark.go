@@ -13,15 +13,16 @@ import (
 // Marks define which pods are counted in topology domains.
 //
 // The selector of a spread constraint or an affinity term is interned as a mark. So is a required anti-affinity term:
-// this mark counts its carriers, and its selector says which pods they exclude. Pods with the same namespace and
-// labels form one class, and a class is matched against each mark once. Counts per node are computed when a node is
+// this mark counts its carriers, and its selector says which pods they exclude. Pods with the same namespace,
+// labels and tolerations form one class, and a class is matched against each mark once. Counts per node are computed when a node is
 // frozen, from its pods, so a new mark costs one pass over the pods and other changes cost nothing.
 
-// class is the set of pods with the same namespace and labels.
+// class is the set of pods with the same namespace, labels and tolerations.
 type class struct {
-	namespace string
-	labels    map[string]string
-	refs      int
+	namespace   string
+	labels      map[string]string
+	tolerations []Toleration
+	refs        int
 	// current is the matching against the first upTo marks.
 	current *matching
 	upTo    int
@@ -61,9 +62,10 @@ func (b *Builder) classOf(spec *PodSpec) *class {
 		b.classKey = appendText(b.classKey, key)
 		b.classKey = appendText(b.classKey, spec.Labels[key])
 	}
+	b.classKey = appendTolerations(b.classKey, spec.Tolerations)
 	c := b.classes[string(b.classKey)]
 	if c == nil {
-		c = &class{namespace: spec.Namespace, labels: spec.Labels}
+		c = &class{namespace: spec.Namespace, labels: spec.Labels, tolerations: spec.Tolerations}
 		b.classes[string(b.classKey)] = c
 	}
 	return c
@@ -346,10 +348,11 @@ func (b *Builder) countMarks(n *Node) {
 	}
 }
 
-// part is pods of one shape that no mark distinguishes.
+// part is pods of one shape that no mark and no taint distinguishes.
 type part struct {
-	matching *matching
-	pods     []*Pod
+	matching  *matching
+	tolerated string
+	pods      []*Pod
 	// each is Group.each.
 	each map[*Pod]*matching
 }
@@ -366,20 +369,21 @@ func (t *part) add(p *Pod, m *matching) {
 	t.each[p] = m
 }
 
-// partition splits the pending pods of a shape by matching.
+// partition splits the pending pods of a shape by matching and by the taints that they tolerate.
 func (b *Builder) partition(shape *shapeRecord) []part {
-	byKey := map[string]int{}
+	byKey := map[identity]int{}
 	var parts []part
 	for _, p := range shape.pending {
 		m := b.match(p.class)
 		if shape.Virtual != "" {
 			m = m.all()
 		}
-		at, known := byKey[m.key]
+		id := identity{shape.Signature, m.key, tolerated(b.taints.list, p.Tolerations)}
+		at, known := byKey[id]
 		if !known {
 			at = len(parts)
-			byKey[m.key] = at
-			parts = append(parts, part{})
+			byKey[id] = at
+			parts = append(parts, part{tolerated: id.tolerated})
 		}
 		parts[at].add(p, m)
 	}

@@ -29,13 +29,14 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 	if rejected == nil {
 		rejected = shape.aside
 	}
+	class := b.classOf(&spec)
 	pod := &Pod{
 		Shape: shape.Shape, UID: spec.UID, Name: spec.Name, Created: spec.Created, Node: spec.Node, Nominated: spec.Nominated,
 		Rejected: rejected, rejectedByBuilder: rejected != spec.Rejected, NoNewNode: spec.NoNewNode, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
 		EvictionCost: spec.EvictionCost, ProtectedUntil: spec.ProtectedUntil, state: spec.State,
-		Labels: spec.Labels, Terminating: spec.Terminating, Ready: spec.Ready, class: b.classOf(&spec), reduced: reduced,
+		Labels: spec.Labels, Tolerations: class.tolerations, Terminating: spec.Terminating, Ready: spec.Ready, class: class, reduced: reduced,
 	}
-	pod.class.refs++
+	class.refs++
 	record := podRecord{pod: pod}
 	switch {
 	case spec.State == Bound:
@@ -132,8 +133,7 @@ func (b *Builder) intern(spec *PodSpec) *shapeRecord {
 	}
 	shape := &shapeRecord{Shape: &Shape{
 		Signature: string(b.signature), Namespace: spec.Namespace, Virtual: spec.Virtual, Priority: spec.Priority,
-		Alternatives: spec.Alternatives, Tolerations: spec.Tolerations,
-		VolumeAlternatives: spec.VolumeAlternatives, Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,
+		Alternatives: spec.Alternatives, VolumeAlternatives: spec.VolumeAlternatives, Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,
 		HostPorts: spec.HostPorts,
 	}}
 	for _, v := range spec.Volumes {
@@ -169,7 +169,7 @@ func (b *Builder) mention(alternatives ...[]label.Requirement) {
 
 // dropClass removes the class of its last pod.
 func (b *Builder) dropClass(pod *Pod) {
-	spec := PodSpec{Namespace: pod.Namespace, Labels: pod.Labels}
+	spec := PodSpec{Namespace: pod.Namespace, Labels: pod.Labels, Tolerations: pod.Tolerations}
 	b.classOf(&spec)
 	delete(b.classes, string(b.classKey))
 }

@@ -7,8 +7,9 @@ import (
 )
 
 // appendSignature encodes all properties of the pod that scheduling depends on, each with its length, so that two
-// pods have equal signatures if and only if no rule distinguishes them. Labels are not included: they matter only
-// through the selectors that select the pod, which change with other pods.
+// pods have equal signatures if and only if no rule distinguishes them. Labels and tolerations are not included: labels
+// matter only through the selectors that select the pod, and tolerations only through the taints that they match. Both
+// change with other objects.
 func appendSignature(to []byte, p *PodSpec) []byte {
 	to = appendText(to, p.Namespace)
 	to = binary.AppendVarint(to, int64(p.Priority))
@@ -22,13 +23,6 @@ func appendSignature(to []byte, p *PodSpec) []byte {
 		to = appendRequirements(to, reqs)
 	}
 	to = appendConstraints(to, p)
-	to = binary.AppendUvarint(to, uint64(len(p.Tolerations)))
-	for _, t := range p.Tolerations {
-		to = appendText(to, t.Key)
-		to = appendText(to, t.Value)
-		to = append(to, byte(t.Effect))
-		to = appendBool(to, t.Exists)
-	}
 	if p.Virtual != "" {
 		to = appendText(to, p.Virtual)
 	}

@@ -49,6 +49,8 @@ type Snapshot struct {
 	// it.
 	EvictionBlocked map[string]bool
 
+	// taints are those of all nodes and pools, each once, sorted.
+	taints []Taint
 	// named holds the nodes by name, claimed those with a claim by the claim's name: for binary search.
 	named, claimed []*Node
 	// guards holds the PDBs by a label that they require, see guardKey.
@@ -115,20 +117,24 @@ type Group struct {
 	// Preferences are the encoded preferred node affinity terms, in the order of the shape; an empty row is a
 	// contradictory term.
 	Preferences []label.Row
+	// Tolerations match exactly the taints of nodes and pools that the pods tolerate.
+	Tolerations []Toleration
 	// Matches are the selector marks that count the group's pods, BlockedBy the carrier marks whose selector selects
 	// them; both ascending.
 	Matches   []int
 	BlockedBy []int
-	key       string
+	identity  identity
 	// each holds the matchings of those pods that marks of virtual pods select; nil if there are none.
 	each map[*Pod]*matching
 	// Pods by creation, namespace, name.
 	Pods []*Pod
 }
 
-// Shape holds all properties of a pod that scheduling depends on: all pods of one shape are equivalent.
+// Shape holds the properties of a pod that scheduling depends on, apart from its labels, which matter by the marks that
+// select it, and its tolerations, which matter by the taints that they match.
 type Shape struct {
-	// Signature is the canonical form; two pods are equivalent if and only if their signatures are equal.
+	// Signature is the canonical form: two pods have equal signatures if and only if nothing but labels and tolerations
+	// distinguishes them.
 	Signature string
 	Namespace string
 	// Virtual is that of the pods, see PodSpec.
@@ -141,12 +147,11 @@ type Shape struct {
 	Alternatives       [][]label.Requirement
 	VolumeAlternatives [][]label.Requirement
 	// Shared volumes count once per node, whichever pods use them there.
-	Shared      []Volume
-	Preferred   []Preference
-	Tolerations []Toleration
-	Spread      []Spread
-	Terms       []Term
-	HostPorts   []HostPort
+	Shared    []Volume
+	Preferred []Preference
+	Spread    []Spread
+	Terms     []Term
+	HostPorts []HostPort
 	// SpreadMarks and TermMarks are the selector marks of Spread and Terms; CarrierMarks the carrier mark of each
 	// term, -1 for terms that are not required anti-affinity.
 	SpreadMarks  []int
@@ -157,14 +162,15 @@ type Shape struct {
 // Pod is one pod of a shape.
 type Pod struct {
 	*Shape
-	Labels    map[string]string
-	UID       string
-	Name      string
-	Created   time.Time
-	Node      string
-	Nominated string
-	Rejected  *Rejection
-	NoNewNode *Rejection
+	Labels      map[string]string
+	Tolerations []Toleration
+	UID         string
+	Name        string
+	Created     time.Time
+	Node        string
+	Nominated   string
+	Rejected    *Rejection
+	NoNewNode   *Rejection
 	// rejectedByBuilder says that the builder set Rejected (admit.go).
 	rejectedByBuilder bool
 	Controller        Owner

@@ -92,18 +92,17 @@ func (s *Snapshot) groupsWith(pods []homeless) []*Group {
 	if len(pods) == 0 {
 		return s.Groups
 	}
-	type identity struct{ signature, key string }
 	more := map[identity]part{}
 	for _, p := range pods {
-		id := identity{p.Signature, p.matching.key}
+		id := identity{p.Signature, p.matching.key, tolerated(s.taints, p.Tolerations)}
 		added := more[id]
+		added.tolerated = id.tolerated
 		added.add(p.Pod, p.matching)
 		more[id] = added
 	}
 	groups := make([]*Group, 0, len(s.Groups)+len(more))
 	for _, g := range s.Groups {
-		id := identity{g.Signature, g.key}
-		if added, known := more[id]; known {
+		if added, known := more[g.identity]; known {
 			merged := *g
 			merged.Pods = slices.Concat(g.Pods, added.pods)
 			slices.SortFunc(merged.Pods, comparePods)
@@ -112,13 +111,13 @@ func (s *Snapshot) groupsWith(pods []homeless) []*Group {
 				maps.Copy(merged.each, g.each)
 			}
 			g = &merged
-			delete(more, id)
+			delete(more, g.identity)
 		}
 		groups = append(groups, g)
 	}
 	for _, added := range more {
 		slices.SortFunc(added.pods, comparePods)
-		groups = append(groups, encodeGroup(s.Space, added.pods[0].Shape, added))
+		groups = append(groups, encodeGroup(s, added.pods[0].Shape, added))
 	}
 	slices.SortFunc(groups, compareGroups)
 	return groups

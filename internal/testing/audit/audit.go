@@ -249,13 +249,21 @@ func untolerated(taints []model.Taint, tolerations []model.Toleration) (model.Ta
 	return model.Taint{}, false
 }
 
+// signatureOf returns a text that is equal for pods that only their labels distinguish.
+func signatureOf(pod *model.Pod) string {
+	if len(pod.Tolerations) == 0 {
+		return pod.Signature
+	}
+	return pod.Signature + canonicalText(pod.Tolerations)
+}
+
 // shapes returns one pod for each distinct signature. Identical pods need only one check.
 func shapes(pods []*model.Pod) []*model.Pod {
 	var different []*model.Pod
 	seen := map[string]bool{}
 	for _, pod := range pods {
-		if !seen[pod.Signature] {
-			seen[pod.Signature] = true
+		if signature := signatureOf(pod); !seen[signature] {
+			seen[signature] = true
 			different = append(different, pod)
 		}
 	}

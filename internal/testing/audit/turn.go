@@ -266,7 +266,7 @@ func (r *room) carried(pod *model.Pod) []*tally {
 
 // rulesOf returns the tallies that the pod's rules read. All tallies are created before the first pod is bound.
 func (r *room) rulesOf(pod *model.Pod) *podRules {
-	kind := kindOf(pod) + pod.Signature
+	kind := kindOf(pod) + signatureOf(pod)
 	if known := r.rules[kind]; known != nil {
 		return known
 	}

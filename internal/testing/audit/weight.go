@@ -128,7 +128,7 @@ func (j *judge) takes(pool *model.PoolSpec, pod *model.Pod, pins []label.Require
 			return false
 		}
 	}
-	id := canonicalText(pool.Name, pod.Signature, pins)
+	id := canonicalText(pool.Name, signatureOf(pod), pins)
 	known, asked := j.fits[id]
 	if !asked {
 		known = j.takesNow(pool, pod, pins, a)
