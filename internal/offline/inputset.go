@@ -35,8 +35,6 @@ type InputSet struct {
 	nodeOf map[string]*corev1.Node
 	// aside are the DaemonSets that the last decision did not consider.
 	aside []model.AsideDaemon
-	// changes are what the NodeOverlays do, as of the last conversion.
-	changes []overlay.Change
 }
 
 // converted is the result of converting the objects: the builder's input, and the objects that could not be converted.
@@ -45,8 +43,10 @@ type converted struct {
 	// idle are pods that wait for something other than a node.
 	idle     []idlePod
 	problems []error
-	// overlays say what the NodeOverlays do.
+	// overlays say what the NodeOverlays do, resolved for pools; nil without any.
 	overlays []OverlayOutcome
+	resolved *overlay.Outcome
+	pools    []overlay.Pool
 	// requests are what the buffers ask for.
 	requests []*room.Request
 	// invalidQuotas are the CapacityQuotas without effect.
@@ -231,13 +231,17 @@ func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
 		stocks[i] = s
 		overlaid[i] = overlay.Pool{Name: pool.Name, Labels: pool.Spec.Template.ObjectMeta.Labels, Types: s.types}
 	}
-	t.overlays = w.overlaid(overlaid, v)
+	w.resolve(t, overlaid, v)
+	changed := map[*cloud.InstanceType]*model.Catalog{}
 	for i := range w.pools {
 		pool, s := w.pools[i].object, stocks[i]
 		spec := convert.Pool(pool, v)
 		spec.Budgets, spec.BudgetError = convert.Budgets(pool, w.now)
-		if types := overlaid[i].Types; len(types) > 0 && &types[0] != &s.types[0] {
-			s.Catalog = t.catalog(types, s.own)
+		if types := t.overlaid(overlaid[i]); len(types) > 0 && &types[0] != &s.types[0] {
+			if changed[&types[0]] == nil {
+				changed[&types[0]] = t.catalog(types, s.own)
+			}
+			s.Catalog = changed[&types[0]]
 		}
 		convert.AddCatalog(&spec, s.Catalog, s.why)
 		t.builder.UpsertPool(spec)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
@@ -31,29 +32,28 @@ type OtherPlan struct {
 	CostPerHour   float64 `json:"costPerHour"`
 }
 
-// overlaid applies the overlays to the types of all pools, and returns what they do. Pools without changes keep their
-// slice of types.
-func (w *InputSet) overlaid(pools []overlay.Pool, v *convert.Vocabulary) []OverlayOutcome {
+// resolve resolves the overlays for all pools.
+func (w *InputSet) resolve(t *converted, pools []overlay.Pool, v *convert.Vocabulary) {
 	if len(w.overlays) == 0 {
-		return nil
+		return
 	}
 	objects := make([]*karpv1alpha1.NodeOverlay, len(w.overlays))
 	for i := range w.overlays {
 		objects[i] = w.overlays[i].object
 	}
-	resolved := overlay.New(objects, v.Rules, w.sale.Declared.ReservationKey).Resolve(pools)
-	w.changes = nil
-	for _, p := range pools {
-		w.changes = append(w.changes, resolved.Changes(p)...)
+	t.pools, t.resolved = pools, overlay.New(objects, v.Rules, w.sale.Declared.ReservationKey).Resolve(pools)
+	for _, r := range t.resolved.Reports() {
+		t.overlays = append(t.overlays, OverlayOutcome{r.Name, r.Reason, r.Message})
 	}
-	for i := range pools {
-		pools[i].Types, _ = resolved.Apply(pools[i])
+}
+
+// overlaid returns the types of a pool with the changes of the overlays: its own slice without any.
+func (t *converted) overlaid(p overlay.Pool) []cloud.InstanceType {
+	if t.resolved == nil {
+		return p.Types
 	}
-	var list []OverlayOutcome
-	for _, r := range resolved.Reports() {
-		list = append(list, OverlayOutcome{r.Name, r.Reason, r.Message})
-	}
-	return list
+	types, _ := t.resolved.Apply(p)
+	return types
 }
 
 // withoutOverlays plans once more without overlays, if there are any.
@@ -156,10 +156,12 @@ func (w *InputSet) ExplainOverlay(name string) (*OverlayDetails, error) {
 		return nil, fmt.Errorf("there is no NodeOverlay %s that a controller has read%s", name, didYouMean(name, names))
 	}
 	o := &OverlayDetails{OverlayOutcome: t.overlays[at], Changes: []OverlayChange{}, Incomplete: w.denied}
-	for _, c := range w.changes {
-		if c.Overlay == name {
-			o.Changes = append(o.Changes, OverlayChange{NodePool: c.Pool, InstanceType: c.Type, Offering: c.Offering, RawPrice: c.Raw, Price: c.Price,
-				Resource: c.Resource, Amount: c.Amount, OverruledBy: c.By})
+	for _, p := range t.pools {
+		for _, c := range t.resolved.Changes(p) {
+			if c.Overlay == name {
+				o.Changes = append(o.Changes, OverlayChange{NodePool: c.Pool, InstanceType: c.Type, Offering: c.Offering, RawPrice: c.Raw, Price: c.Price,
+					Resource: c.Resource, Amount: c.Amount, OverruledBy: c.By})
+			}
 		}
 	}
 	return o, nil

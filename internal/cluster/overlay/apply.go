@@ -3,6 +3,7 @@ package overlay
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -22,7 +23,24 @@ type Outcome struct {
 	set *Set
 	// winners are the overlays that have an effect, in order.
 	winners []*compiled
+	// known are the results for the catalogs that it was resolved for.
+	known   []*result
 	reports []Report
+}
+
+// result is the effect on the pools with equal facts and the same types.
+type result struct {
+	ofPool facts
+	from   []cloud.InstanceType
+	types  []cloud.InstanceType
+	marks  Marks
+	pools  []string
+}
+
+// isOf reports whether the result is that of a pool with the facts and types.
+func (r *result) isOf(ofPool facts, types []cloud.InstanceType) bool {
+	same := len(r.from) == len(types) && (len(types) == 0 || &r.from[0] == &types[0])
+	return same && reflect.DeepEqual(r.ofPool, ofPool)
 }
 
 // Marks names the types of a catalog that overlays have changed.
@@ -165,9 +183,23 @@ func (s *Set) among(o *compiled, ofType facts, t *cloud.InstanceType) []int {
 }
 
 // Apply returns the pool's types with all changes, and which types these are. Without changes it returns the given
-// slice.
+// slice. Pools that no overlay distinguishes share the result if they share their types.
 func (out *Outcome) Apply(p Pool) ([]cloud.InstanceType, Marks) {
+	if known := out.resultOf(p); known != nil {
+		return known.types, known.marks
+	}
 	return out.apply(p, nil)
+}
+
+// resultOf returns the known result for a pool, nil if there is none.
+func (out *Outcome) resultOf(p Pool) *result {
+	ofPool := out.set.ofPool(p.Name, p.Labels)
+	for _, r := range out.known {
+		if r.isOf(ofPool, p.Types) {
+			return r
+		}
+	}
+	return nil
 }
 
 // apply calls note, if it is not nil, for each change that is made or overruled.

@@ -42,14 +42,16 @@ type want struct {
 type Set struct {
 	overlays []*compiled // the valid ones, in order
 	invalid  map[string]string
-	rules    karpv1.LabelRules
+	// keys are the labels that overlays require something of. Facts about others are not collected.
+	keys  map[string]bool
+	rules karpv1.LabelRules
 	// reservation is the label key for the ID of a capacity reservation, "" if the provider has none.
 	reservation string
 }
 
 // New reads the overlays. Those that are being deleted count until they are gone.
 func New(objects []*karpv1alpha1.NodeOverlay, rules karpv1.LabelRules, reservation string) *Set {
-	s := &Set{invalid: map[string]string{}, rules: rules, reservation: reservation}
+	s := &Set{invalid: map[string]string{}, keys: map[string]bool{}, rules: rules, reservation: reservation}
 	for _, object := range objects {
 		o, problem := compile(object, rules)
 		if problem != "" {
@@ -57,6 +59,9 @@ func New(objects []*karpv1alpha1.NodeOverlay, rules karpv1.LabelRules, reservati
 			continue
 		}
 		s.overlays = append(s.overlays, o)
+		for _, w := range o.wants {
+			s.keys[w.key] = true
+		}
 	}
 	slices.SortFunc(s.overlays, func(a, b *compiled) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), strings.Compare(b.name, a.name))
@@ -161,16 +166,23 @@ func (o *compiled) readCapacity(list corev1.ResourceList) (problem string) {
 	return ""
 }
 
-// facts are the known labels of nodes: the allowed values per key.
+// facts are the known labels of nodes that overlays require something of: the allowed values per key.
 type facts map[string]cloud.Values
 
-// narrow adds a requirement on a label.
-func (f facts) narrow(key, operator string, values []string) {
+// narrow adds a requirement on a label to the facts, which may be nil.
+func (s *Set) narrow(f facts, key, operator string, values []string) facts {
+	if !s.keys[key] {
+		return f
+	}
 	known, restricted := f[key]
 	if !restricted {
 		known = cloud.AnyValue()
 	}
+	if f == nil {
+		f = facts{}
+	}
 	f[key] = known.Narrow(operator, values)
+	return f
 }
 
 // meets reports whether a wanted label is possible. A label that is unknown, or whose facts contradict each other,
@@ -185,13 +197,12 @@ func (f facts) meets(w want) bool {
 
 // ofPool returns the facts about all nodes of a pool.
 func (s *Set) ofPool(name string, labels map[string]string) facts {
-	f := facts{}
+	var f facts
 	for key, value := range labels {
 		key = s.rules.Key(key)
-		f.narrow(key, "In", []string{s.rules.Value(key, value)})
+		f = s.narrow(f, key, "In", []string{s.rules.Value(key, value)})
 	}
-	f.narrow(karpv1.LabelNodePool, "In", []string{name})
-	return f
+	return s.narrow(f, karpv1.LabelNodePool, "In", []string{name})
 }
 
 // ofType returns the facts about nodes of a type. Keys of offerings are not among them.
@@ -200,25 +211,28 @@ func (s *Set) ofType(pool facts, t *cloud.InstanceType) facts {
 	named := false
 	for _, r := range t.Requirements {
 		key := s.rules.Key(r.Key)
-		f.narrow(key, r.Operator, r.Values)
+		f = s.narrow(f, key, r.Operator, r.Values)
 		named = named || key == corev1.LabelInstanceTypeStable
 	}
 	if !named {
-		f.narrow(corev1.LabelInstanceTypeStable, "In", []string{t.Name})
+		f = s.narrow(f, corev1.LabelInstanceTypeStable, "In", []string{t.Name})
 	}
 	return f
 }
 
 // ofOffering returns what an offering adds to the facts about its type.
 func (s *Set) ofOffering(ofType facts, o *cloud.Offering) facts {
-	f := facts{}
+	var f facts
 	add := func(key, operator string, values []string) {
 		if known, restricted := ofType[key]; restricted {
 			if _, added := f[key]; !added {
+				if f == nil {
+					f = facts{}
+				}
 				f[key] = known
 			}
 		}
-		f.narrow(key, operator, values)
+		f = s.narrow(f, key, operator, values)
 	}
 	add(corev1.LabelTopologyZone, "In", []string{o.Zone})
 	add(karpv1.LabelCapacityType, "In", []string{o.CapacityType})

@@ -154,6 +154,41 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// TestSharedByPools checks that pools with the same types share the changed ones, unless an overlay distinguishes them,
+// and that each counts in the report.
+func TestSharedByPools(t *testing.T) {
+	types := pool("a", nil).Types
+	named := func(name, team string) overlay.Pool {
+		return overlay.Pool{Name: name, Labels: map[string]string{"team": team}, Types: types}
+	}
+	a, b, c := named("a", "red"), named("b", "blue"), named("c", "blue")
+	same := func(out *overlay.Outcome, p, q overlay.Pool) bool {
+		ofP, _ := out.Apply(p)
+		ofQ, _ := out.Apply(q)
+		return &ofP[0] == &ofQ[0]
+	}
+	all := resolve(t, "o: {"+m1Spot+", price: '1'}", a, b, c)
+	if !same(all, a, b) || !same(all, b, c) {
+		t.Error("pools that no overlay distinguishes do not share their types")
+	}
+	if got, want := all.Reports()[0].Message, "price of 2 offerings of 1 types, capacity of 0 types, in 3 of 3 pools"; got != want {
+		t.Errorf("report is %q, want %q", got, want)
+	}
+	some := resolve(t, "o: {requirements: [{key: team, operator: In, values: [blue]}], price: '1'}", a, b, c)
+	if same(some, a, b) || !same(some, b, c) {
+		t.Error("want the types shared by the pools of one team only")
+	}
+	if got, want := some.Reports()[0].Message, " in 2 of 3 pools"; !strings.HasSuffix(got, want) {
+		t.Errorf("report is %q, want %q", got, want)
+	}
+	if got, _ := some.Apply(a); &got[0] != &types[0] {
+		t.Error("a pool without changes has other types")
+	}
+	if got, want := len(some.Changes(c)), len(some.Changes(b)); got != want || got == 0 {
+		t.Errorf("pool c has %d changes, b %d", got, want)
+	}
+}
+
 func TestReports(t *testing.T) {
 	for name, c := range map[string]struct{ overlays, of, reason, message string }{
 		"an effect": {"a: {" + familyM + ", priceAdjustment: '-1%', capacity: {x/y: 1}}", "a", "",

@@ -57,7 +57,16 @@ func (s *Set) reports(out *Outcome, pools []Pool, conflicts map[string]*conflict
 		tallies[o.name] = &tally{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	}
 	for _, p := range pools {
-		out.apply(p, func(c Change) { tallies[c.Overlay].add(c) })
+		if known := out.resultOf(p); known != nil {
+			known.pools = append(known.pools, p.Name)
+			continue
+		}
+		r := &result{ofPool: s.ofPool(p.Name, p.Labels), from: p.Types, pools: []string{p.Name}}
+		r.types, r.marks = out.apply(p, func(c Change) { tallies[c.Overlay].add(c) })
+		out.known = append(out.known, r)
+	}
+	for _, t := range tallies {
+		t.addPools(out.known)
 	}
 	var list []Report
 	for name, problem := range s.invalid {
@@ -84,6 +93,17 @@ func (t *tally) add(c Change) {
 		t.offerings[c.Offering], t.priced[c.Type] = true, true
 	}
 	t.pools[c.Pool] = true
+}
+
+// addPools adds the pools with the same results as those that were counted.
+func (t *tally) addPools(results []*result) {
+	for _, r := range results {
+		for _, name := range r.pools[1:] {
+			if t.pools[r.pools[0]] {
+				t.pools[name] = true
+			}
+		}
+	}
 }
 
 // String describes the effect in all pools.
