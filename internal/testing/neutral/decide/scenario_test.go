@@ -13,7 +13,7 @@ import (
 
 // TestScenarios reads testdata/*.txtar. A file begins with its intent. "both.yaml" and instance-types.json are part of each
 // input, "without.yaml" completes the input without a change, and each file "with-NAME.yaml" the input with one. "want" is
-// what all of them cost, in USD per hour with 0.005 for each node. "faults" are the files that cost something else today.
+// what all of them cost, in USD per hour with 0.005 for each node.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -43,15 +43,8 @@ func play(t *testing.T, file string) {
 			got[f.Name] = costOf(t, content, f.Name)
 		}
 	}
-	for line := range strings.Lines(content["faults"]) {
-		name, cost, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if cost == want[name] {
-			t.Errorf("%s costs what it should: it is no fault", name)
-		}
-		want[name] = cost
-	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("costs; a file that costs what it should is to be removed from the faults (-want +got):\n%s", diff)
+		t.Errorf("costs (-want +got):\n%s", diff)
 	}
 }
 
