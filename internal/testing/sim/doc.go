@@ -13,6 +13,8 @@
 // The seed determines everything: one goroutine, a heap of events, one source of random numbers per history. A
 // failing history is a text (seed and disturbances) that reproduces the failure.
 //
+// Plans are repeated with changes that do not matter, which must not make them dearer (neutral.go).
+//
 // The engine's functions are those of production; Options holds them so that tests can plant bugs and check that the
 // properties (property.go, disrupted.go, settled.go) detect them. The environment of the engine is a model, simpler
 // than the real one:

@@ -35,6 +35,8 @@ type Options struct {
 	Removals func(removals.World) removals.World
 	// Skip lists properties that are not checked, so that a bug that violates several is reported by another.
 	Skip []string
+	// Neutral is the only change that the property Neutral tries, with each plan; "" for all in turn.
+	Neutral string
 }
 
 // Stepped is a command after one step, and the writes of the step.

@@ -99,6 +99,19 @@ var planted = map[string]bug{
 		},
 		property: NoPodStuck, skip: []string{Audited, Deterministic}, first: Related,
 	},
+	"pools that no pod tolerates make a plan dearer": {
+		plant: func(o *Options) {
+			schedule := o.Schedule
+			o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision {
+				p := schedule(s, last)
+				if s.Pool("idle-0") != nil {
+					p.Claims = append(p.Claims, p.Claims...)
+				}
+				return p
+			}
+		},
+		property: Neutral,
+	},
 	"a plan depends on how often one was made": {
 		plant: func(o *Options) {
 			schedule, n := o.Schedule, 0

@@ -82,6 +82,8 @@ type checks struct {
 	idle map[string]time.Time
 	// told is the last plan that was checked.
 	told string
+	// plansJudged counts the plans for Neutral.
+	plansJudged int
 }
 
 func newChecks(w *world) *checks {
@@ -126,6 +128,7 @@ func (c *checks) planned(p *process, snap *model.Snapshot, j judged) {
 		c.fail(Deterministic, "told in another order, the plan is\n%s\nnot\n%s", again, told)
 	}
 	c.idempotent(known, snap, j)
+	c.neutral(known, j)
 }
 
 // idempotent plans again for the same process, and for a process that knows only the state in the API.
