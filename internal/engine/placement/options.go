@@ -28,6 +28,8 @@ type Options struct {
 	// WorkBudget is how many evaluations a run may make (whether a group fits a node, a bin or a domain); 0 means no
 	// limit. If they do not suffice, the plan is the part finished so far: see budget.go.
 	WorkBudget int
+	// boundSoftSpread bounds what ScheduleAnyway may cost, and ignoreSoftSpread ignores it.
+	boundSoftSpread, ignoreSoftSpread bool
 }
 
 // ProductionNodePrice is 0.005 USD per hour.

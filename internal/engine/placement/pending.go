@@ -91,7 +91,7 @@ func (q *queue) fill() {
 	prefers := q.fleet.varied() || slices.ContainsFunc(q.fleet.pools, func(ps *poolState) bool { return prefersNot(ps.spec.Taints) }) ||
 		slices.ContainsFunc(q.nodes.list, func(n *target) bool { return prefersNot(n.taints) })
 	for _, g := range q.snap.Groups {
-		pg := &pendingGroup{group: g, left: g.Pods, pods: g.Pods, rank: g.Priority, levels: levels(g.Shape, q.opts.IgnorePreferences, prefers)}
+		pg := &pendingGroup{group: g, left: g.Pods, pods: g.Pods, rank: g.Priority, levels: q.levels(g.Shape, prefers)}
 		groups = append(groups, pg)
 		q.fleet.inversion.manyRanks = q.fleet.inversion.manyRanks || pg.rank != groups[0].rank
 	}
@@ -102,6 +102,23 @@ func (q *queue) fill() {
 			strings.Compare(a.group.Pods[0].Key(), b.group.Pods[0].Key()))
 	})
 	q.groups = groups
+}
+
+// levels lists what is in force for pods of the shape, step by step.
+func (q *queue) levels(s *model.Shape, preferTaints bool) []level {
+	if q.opts.ignoreSoftSpread && slices.ContainsFunc(s.Spread, func(c model.Spread) bool { return c.Soft }) {
+		list := levels(s, q.opts.IgnorePreferences, preferTaints)
+		for i := range list {
+			list[i].spreads = slices.DeleteFunc(list[i].spreads, func(at int) bool { return s.Spread[at].Soft })
+		}
+		return list
+	}
+	return levels(s, q.opts.IgnorePreferences, preferTaints)
+}
+
+// softly reports whether soft topology spread is in force for the group.
+func (pg *pendingGroup) softly() bool {
+	return slices.ContainsFunc(pg.levels[pg.at].spreads, func(i int) bool { return pg.group.Spread[i].Soft })
 }
 
 // compile compiles the rules of all groups and counts the pods on nodes.

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -8,13 +10,15 @@ import (
 // Schedule plans the pending pods of the snapshot, and then its virtual pods. It depends only on its arguments: the same
 // snapshot gives the same plan.
 func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
+	opts.boundSoftSpread = true
 	p := newScheduler(snap, &opts, nil).schedule()
 	p.Virtual = ScheduleVirtual(snap, opts, p)
 	return p
 }
 
-// ScheduleCached is Schedule for consecutive runs, without the virtual pods: it takes the cache of the run before, and
-// returns that for the next.
+// ScheduleCached is Schedule for consecutive what-ifs, without the virtual pods: it takes the cache of the run before, and
+// returns that for the next. Soft spread may cost any amount: a what-if knows what it costs to move some pods, and not what
+// it is worth for all of them.
 func ScheduleCached(snap *model.Snapshot, opts Options, cache Cache) (*plan.Provision, Cache) {
 	p := newScheduler(snap, &opts, &cache).schedule()
 	return p, cache
@@ -44,10 +48,32 @@ func (s *scheduler) placeWhole() *scheduler {
 	s.place(whole)
 	if s.fleet.inversion.found && !s.budget.over() {
 		if next := s.again(ranked); !next.budget.over() {
-			return next
+			return next.withinSoftSpread()
 		}
 	}
-	return s
+	return s.withinSoftSpread()
+}
+
+// Topology spread with ScheduleAnyway is a preference: it may cost mostSoft/leastSoft of what the new nodes cost without it.
+const mostSoft, leastSoft = 3, 2
+
+// withinSoftSpread returns this run, or one without soft spread if the nodes of this one cost too much for a preference.
+func (s *scheduler) withinSoftSpread() *scheduler {
+	soft := slices.ContainsFunc(s.queue.groups, func(pg *pendingGroup) bool { return pg.softly() })
+	if !soft || !s.opts.boundSoftSpread || len(s.fleet.bins) == 0 || s.budget.over() {
+		return s
+	}
+	opts := *s.opts
+	opts.ignoreSoftSpread = true
+	without := newScheduler(s.snap, &opts, s.cache)
+	without.budget.work, without.deferral.pods, without.assigner.admission.scan = s.budget.work, s.deferral.pods, s.assigner.admission.scan
+	without.place(s.budget.mode)
+	s.budget.work = without.budget.work
+	if without.budget.over() || countPods(without.solver.refused) > countPods(s.solver.refused) ||
+		leastSoft*s.fleet.cost(0) <= mostSoft*without.fleet.cost(0) {
+		return s
+	}
+	return without
 }
 
 // again returns a new run over the same snapshot, which continues the work count of this one.
