@@ -224,15 +224,15 @@ func (f *fleet) withinLimits(ps *poolState, b *bin, kinds bitset.Set, chosen int
 	return small
 }
 
-// becomeSmaller changes the offering of a bin to that of the smallest type of the same price: the limits count it.
+// becomeSmaller changes the type of a bin to the smallest of the same price in the same class of offerings that takes no
+// more of any limit.
 func (ps *poolState) becomeSmaller(b *bin, kinds bitset.Set) {
-	reserved := func(class int) bool { return ps.spec.Types.Classes[class].ReservationID != "" }
-	if reserved(b.class) {
-		return
-	}
-	for p := range ps.cheapestFirst(kinds, b.row) {
-		if p.price == b.price && !reserved(p.class) {
-			b.typeOffering = p
+	kinds = kinds.Clone()
+	ps.dropLarger(kinds, ps.spec.Types.Total[b.kind])
+	class := &ps.spec.Types.Classes[b.class]
+	for _, t := range ps.bySize {
+		if kinds.Has(t) && class.Types.Has(t) && class.Price[t] == b.price {
+			b.kind = t
 			return
 		}
 	}

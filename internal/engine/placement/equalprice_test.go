@@ -32,6 +32,8 @@ spec:
 `
 	const equal = "x-128 cpu=128 memory=512Gi price=PRICE\nx-16 cpu=16 memory=64Gi price=PRICE\nx-2 cpu=2 memory=8Gi price=PRICE\n" +
 		"x-4 cpu=4 memory=16Gi price=PRICE\nx-gpu cpu=2 memory=8Gi price=PRICE gpu=1\n"
+	// Of these, the one with less memory has more CPUs.
+	const crossed = "w-64 cpu=64 memory=36Gi price=PRICE\nr-48 cpu=48 memory=96Gi price=PRICE\n"
 	for name, c := range map[string]struct {
 		limits, price, count, extra string
 		want                        []string
@@ -45,10 +47,11 @@ spec:
 		"free, many, a far limit": {"{limits: {cpu: 1000}}", "0", "30", "", []string{"x-16"}},
 		"free, memory decides":    {"{limits: {cpu: 1000}}", "0", "12", "", []string{"x-16"}},
 		"free, a limit on nodes":  {"{limits: {nodes: 1}}", "0", "3", "", []string{"x-2 x-4 x-16 x-128"}},
+		"a limit on memory":       {"{limits: {memory: 40Gi}}", "0.3", "30", "", []string{"w-64"}},
 		"with a device":           {"{}", "0", "1", "example.com/gpu: 1", []string{"x-gpu"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			types := []byte(strings.ReplaceAll(equal, "PRICE", c.price))
+			types := []byte(strings.ReplaceAll(map[bool]string{false: equal, true: crossed}[strings.Contains(c.limits, "memory")], "PRICE", c.price))
 			snap := readWorld(t, types, replaced(world, "LIMITS", c.limits, "COUNT", c.count, "EXTRA", c.extra)).snapshot(nil)
 			p := placement.Schedule(snap, placement.Options{})
 			check(t, snap, p)
