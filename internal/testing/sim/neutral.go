@@ -64,7 +64,7 @@ var neutralChanges = []neutralChange{
 			p.Terms = append(slices.Clip(p.Terms), model.Term{Key: model.LabelHostname, Anti: true, Selector: ofApp("none")})
 		})
 	}},
-	{name: "toleration of nothing", edit: func(f *facts) {
+	{name: "toleration of nothing", faults: []uint64{162}, edit: func(f *facts) {
 		f.eachPod(func(p *model.PodSpec) {
 			p.Tolerations = append(slices.Clip(p.Tolerations), model.Toleration{Key: "example.com/" + p.UID, Exists: true})
 		})
