@@ -55,7 +55,8 @@ func measure(args []string, out io.Writer) error {
 	wanted := flags.String("tables", strings.Join(names, ","), "which tables, separated by commas")
 	only := flags.String("only", "", "regular expression of the workloads to measure")
 	folder := flags.String("folder", "", "where to put the workloads, which stay (default: a temporary folder)")
-	fleets := flags.Int("seeds", 60, "number of fleets of each size in table rest, one for each seed (a full run: 200), and of inputs in tables purchases and neutral")
+	fleets := flags.Int("seeds", 60, "number of fleets of each size in table rest, one for each seed (a full run: 200), "+
+		"and of inputs in tables purchases and neutral")
 	seed := flags.Int("first-seed", 1, "seed of the first of them, and of table week")
 	days := flags.Int("days", 7, "number of days in table week")
 	if err := flags.Parse(args); err != nil {

@@ -25,7 +25,8 @@ func TestOptimum(t *testing.T) {
 	for _, m := range types {
 		largest = max(largest, m.Room.CPU)
 	}
-	one, most := oneNode(pods(), workload.Room{CPU: 100, Memory: 100, Pods: 1}), oneNode(pods(), workload.Room{CPU: largest, Memory: 100, Pods: 1})
+	one := oneNode(pods(), workload.Room{CPU: 100, Memory: 100, Pods: 1})
+	most := oneNode(pods(), workload.Room{CPU: largest, Memory: 100, Pods: 1})
 	for _, c := range []struct {
 		name string
 		pods *workload.Fleet
