@@ -29,7 +29,7 @@ var farLimits = []quantity.Amount{
 }
 
 var neutralChanges = []neutralChange{
-	{name: "far limits", faults: []uint64{41, 91}, edit: func(f *facts) {
+	{name: "far limits", edit: func(f *facts) {
 		f.eachPool(func(p *model.PoolSpec) {
 			for _, far := range farLimits {
 				if !slices.ContainsFunc(p.Limits, func(l quantity.Amount) bool { return l.Name == far.Name }) {
@@ -64,7 +64,7 @@ var neutralChanges = []neutralChange{
 			p.Terms = append(slices.Clip(p.Terms), model.Term{Key: model.LabelHostname, Anti: true, Selector: ofApp("none")})
 		})
 	}},
-	{name: "toleration of nothing", faults: []uint64{162}, edit: func(f *facts) {
+	{name: "toleration of nothing", edit: func(f *facts) {
 		f.eachPod(func(p *model.PodSpec) {
 			p.Tolerations = append(slices.Clip(p.Tolerations), model.Toleration{Key: "example.com/" + p.UID, Exists: true})
 		})
