@@ -30,6 +30,8 @@ type Options struct {
 	WorkBudget int
 	// boundSoftSpread bounds what ScheduleAnyway may cost, and ignoreSoftSpread ignores it.
 	boundSoftSpread, ignoreSoftSpread bool
+	// refine fills bins of few pods as well as possible, which what-ifs have no time for.
+	refine bool
 }
 
 // ProductionNodePrice is 0.005 USD per hour.

@@ -23,6 +23,8 @@ type packCandidate struct {
 	value, costFactor float64
 	// index is its index in the packing's list.
 	at int
+	// cap is how many of its pods a bin may get at most; refine.go.
+	cap int
 	// perHost is how many of its pods the rules by hostname permit on an empty node; 0 before it is computed.
 	perHost int
 }
@@ -89,6 +91,8 @@ type packing struct {
 	scarcity *scarcity
 	factor   float64
 	count    bool
+	// refined: bins are filled as well as possible; refine.go.
+	refined bool
 	// maxCostFactor is the largest costFactor of the candidates: no bin is worth more than its resources times this.
 	maxCostFactor float64
 	// sorted reports that the order was applied once. evenly sorts again before each bin and opens few bins of a
@@ -116,8 +120,8 @@ type rankedOffering struct {
 
 // pack fills pools of the fleet from the candidates.
 func (f *fleet) pack(pools []*poolState, cands []*packCandidate, offerings []netOffering, order packOrder, limit int) *attempt {
-	k := &packing{fleet: f, pools: pools, offerings: offerings, candidates: slices.Clone(cands), evenly: order.evenly,
-		inTurn: order.inTurn, factor: order.scarcity, count: order.count, unseedable: map[*packCandidate]bool{}, shut: map[*packCandidate][]int{}}
+	k := &packing{fleet: f, pools: pools, offerings: offerings, candidates: uncapped(cands), evenly: order.evenly,
+		refined: order.refined && refines(cands), inTurn: order.inTurn, factor: order.scarcity, count: order.count, unseedable: map[*packCandidate]bool{}, shut: map[*packCandidate][]int{}}
 	k.run(order, limit)
 	return &attempt{fleet: f, candidates: cands, value: k.value, examined: k.examined}
 }
@@ -231,14 +235,14 @@ func (k *packing) rank(ps *poolState, o *offer) []rankedOffering {
 
 // scratch is reusable memory: bins for the best bin so far and the one being tried, and a row for checks.
 type scratch struct {
-	bins [2]bin
+	bins [3]bin
 	row  label.Row
 }
 
 // bestBin tries the seed's offerings in all pools and returns the filled bin with the least price per value. In each
 // offer it stops at an offering that could not be better even when full, because the offerings are sorted by that bound.
 func (k *packing) bestBin(seed *packCandidate) (*bin, bool) {
-	s := binSearch{seed: seed, best: &k.fleet.scratch.bins[0], trial: &k.fleet.scratch.bins[1],
+	s := binSearch{seed: seed, best: &k.fleet.scratch.bins[0], trial: &k.fleet.scratch.bins[1], spare: &k.fleet.scratch.bins[2],
 		together: len(seed.pending.rules.hostAffinities) > 0}
 	for i := range seed.offers {
 		in := &seed.offers[i]
@@ -265,6 +269,7 @@ func (k *packing) priceOf(ps *poolState, o *offer, p typeOffering) float64 {
 type binSearch struct {
 	seed            *packCandidate
 	best, trial     *bin
+	spare           *bin // for refine
 	ratio           float64
 	count           int
 	found, together bool
@@ -284,8 +289,11 @@ func (k *packing) tryOffer(s *binSearch, ps *poolState, o *offer, smaller bool) 
 			continue
 		}
 		k.fill(s.trial.restart(ps, p.typeOffering, o, len(k.fleet.counters.totals)), s.seed)
-		if len(s.trial.planned) == 0 || s.trial.planned[0].candidate != s.seed {
+		if !s.begunBySeed(s.trial) {
 			continue
+		}
+		if price := k.priceOf(ps, o, p.typeOffering); k.refined && (!s.found || price/s.trial.worth() < promising*s.ratio) {
+			k.refine(s, ps, o, p.typeOffering)
 		}
 		ratio := k.priceOf(ps, o, p.typeOffering) / s.trial.worth()
 		count := s.seed.together(s.trial.planned[0].count)
@@ -320,7 +328,7 @@ func (k *packing) fill(b *bin, seed *packCandidate) {
 
 // fillWith adds as many of a candidate's pods as fit. Only a seed may be the first of its kind on a host.
 func (k *packing) fillWith(b *bin, cand *packCandidate, seed bool) {
-	count := k.fleet.fit.copies(cand.pending, &b.place, len(cand.left), seed)
+	count := k.fleet.fit.copies(cand.pending, &b.place, min(cand.cap, len(cand.left)), seed)
 	if count == 0 || !b.room.PortsFree(b.kind, cand.pending.group.HostPorts) {
 		return
 	}

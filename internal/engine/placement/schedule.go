@@ -10,7 +10,7 @@ import (
 // Schedule plans the pending pods of the snapshot, and then its virtual pods. It depends only on its arguments: the same
 // snapshot gives the same plan.
 func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
-	opts.boundSoftSpread = true
+	opts.boundSoftSpread, opts.refine = true, true
 	p := newScheduler(snap, &opts, nil).schedule()
 	p.Virtual = ScheduleVirtual(snap, opts, p)
 	return p

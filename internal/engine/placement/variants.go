@@ -25,6 +25,8 @@ type packOrder struct {
 	// pod alike: limits.go.
 	scarcity float64
 	count    bool
+	// refined: fill the bins of few pods as well as possible; refine.go.
+	refined bool
 }
 
 // packOrders are tried: as the groups come, by how many nodes a group forces, by the value of a pod, by memory; and
@@ -32,6 +34,7 @@ type packOrder struct {
 var packOrders = []packOrder{
 	{}, {compare: byForced, evenly: true}, {compare: byWorth}, {compare: byMemory},
 	{compare: byWorth, learn: true}, {compare: byWorth, learn: true}, {compare: byWorth, learn: true},
+	{refined: true}, {compare: byWorth, refined: true}, {compare: byMemory, refined: true},
 }
 
 // byForced puts candidates first that force the most nodes: pods of which a node may have only a limited number.
@@ -127,20 +130,30 @@ func (l *launcher) take(a *attempt) {
 // bestOf returns the best packing of the pools.
 func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 	from := len(l.fleet.bins)
-	offerings := l.fleet.offeringsFor(cands)
+	offerings, few := l.fleet.offeringsFor(cands), l.opts.refine && refines(cands)
 	try := func(order packOrder, cands []*packCandidate, limit int) *attempt {
 		fleet := l.fleet.clone(pools...)
 		return fleet.pack(fleet.same(pools), untouched(cands), offerings, order, limit)
 	}
+	// What the next packing learns from is as it was packed; what is compared and kept is joined, if there is time for it.
+	joined := func(a *attempt) *attempt {
+		if few {
+			own := *a
+			own.fleet = a.fleet.clone(a.fleet.same(pools)...)
+			own.merged = l.on(own.fleet).merge(own.fleet.same(pools), from, a.value)
+			return &own
+		}
+		return a
+	}
 	limit := l.budget.spare(effortFor(cands) * max(1, l.opts.Effort))
 	forced := slices.ContainsFunc(cands, func(cand *packCandidate) bool { return cand.forced() > 1 })
 	last := try(packOrders[0], cands, math.MaxInt)
-	spent, best := last.examined, last
+	spent, best := last.examined, joined(last)
 	for _, order := range packOrders[1:] {
 		if spent > limit || l.budget.over() {
 			break
 		}
-		if order.evenly && !forced {
+		if order.evenly && !forced || order.refined && !few {
 			continue
 		}
 		if order.learn {
@@ -148,8 +161,8 @@ func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 		}
 		last = try(order, last.candidates, limit-spent)
 		spent += last.examined
-		if last.score(from).less(best.score(from)) {
-			best = last
+		if a := joined(last); a.score(from).less(best.score(from)) {
+			best = a
 		}
 	}
 	inTurn := slices.ContainsFunc(pools, (*poolState).scarce) && slices.ContainsFunc(last.candidates, cutShort)
@@ -168,7 +181,7 @@ func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 			}
 		}
 	}
-	best.merged = l.on(best.fleet).merge(best.fleet.same(pools), from, last.value)
+	best.merged = l.on(best.fleet).merge(best.fleet.same(pools), from, last.value) || best.merged
 	return best
 }
 
