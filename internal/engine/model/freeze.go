@@ -19,12 +19,17 @@ func (b *Builder) freezePools() {
 		return
 	}
 	b.dropCatalogs()
+	e := poolEncoder{Builder: b, daemons: b.daemonList(), rooms: map[roomsKey]*Rooms{}}
 	for _, p := range b.pools {
-		if p.frozen != nil && !p.dirty && p.frozen.Types == b.types[p.spec.Catalog] && p.frozen.space() == b.space {
-			continue
+		current := p.frozen != nil && !p.dirty && p.frozen.Types == b.types[p.spec.Catalog] && p.frozen.space() == b.space
+		if p.dirty = !current; current && p.frozen.Rooms != nil {
+			e.rooms[e.roomsKey(p.frozen)] = p.frozen.Rooms
 		}
-		p.dirty = true
-		p.frozen = encodePool(b, p.spec, b.typesOf(p.spec.Catalog), b.daemonList())
+	}
+	for _, p := range b.pools {
+		if p.dirty {
+			p.frozen = e.encode(p.spec, b.typesOf(p.spec.Catalog))
+		}
 	}
 	var offered []*TypeIndex
 	for _, name := range slices.Sorted(maps.Keys(b.pools)) {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -55,25 +56,71 @@ func comparePools(a, b *Pool) int {
 	return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(b.Name, a.Name))
 }
 
-// encodePool encodes everything except the usage, which changes with every node.
-func encodePool(b *Builder, spec *PoolSpec, types *TypeIndex, daemons []*Daemon) *Pool {
+// poolEncoder encodes pools. Pools whose nodes have equal room share their rooms.
+type poolEncoder struct {
+	*Builder
+
+	daemons []*Daemon
+	rooms   map[roomsKey]*Rooms
+}
+
+// encode encodes everything except the usage, which changes with every node.
+func (e *poolEncoder) encode(spec *PoolSpec, types *TypeIndex) *Pool {
 	p := &Pool{PoolSpec: spec, Types: types}
-	p.Limit, p.NodeLimit = limitVector(b.resources, spec.Limits)
+	p.Limit, p.NodeLimit = limitVector(e.resources, spec.Limits)
 	wellKnown := func(string) bool { return false }
 	if spec.Catalog != nil {
 		wellKnown = func(key string) bool { return spec.Catalog.WellKnown[key] }
 	}
-	p.Start, p.Contradiction, p.Valid = b.space.Template(wellKnown, spec.Requirements)
-	completeRow(b.space, p.Start)
+	p.Start, p.Contradiction, p.Valid = e.space.Template(wellKnown, spec.Requirements)
+	completeRow(e.space, p.Start)
 	if !p.Valid || types == nil {
 		return p
 	}
 	p.Eligible = types.Compatible(p.Start)
-	p.daemons, p.resources = daemons, b.resources.Len()
-	p.Rooms = p.roomsOf(p.Start)
-	p.decided = slices.DeleteFunc(namedKeys(b.space, daemons), func(k label.Key) bool { return !p.leavesOpen(k) })
-	p.rowsThatDecide(daemons)
+	p.daemons, p.resources = e.daemons, e.Builder.resources.Len()
+	key := e.roomsKey(p)
+	if e.rooms[key] == nil {
+		e.rooms[key] = p.roomsOf(p.Start)
+	}
+	p.Rooms = e.rooms[key]
+	p.decided = slices.DeleteFunc(namedKeys(e.space, e.daemons), func(k label.Key) bool { return !p.leavesOpen(k) })
+	p.rowsThatDecide(e.daemons)
 	return p
+}
+
+// roomsKey identifies the pools of one snapshot that have equal rooms: with the same daemons, types and classes of
+// offerings, and with the same values of the labels that the daemons name. So the taints of idle pools and the names of
+// pools usually make no difference, and many pools cost little more than a few.
+type roomsKey struct {
+	types *TypeIndex
+	of    string
+}
+
+func (e *poolEncoder) roomsKey(p *Pool) roomsKey {
+	running, admitted := bitset.New(len(e.daemons)), bitset.New(len(p.Types.Classes))
+	var daemons []*Daemon
+	for i, d := range e.daemons {
+		if _, no := Untolerated(p.Taints, d.Tolerations); !no {
+			running.Add(i)
+			daemons = append(daemons, d)
+		}
+	}
+	for i := range p.Types.Classes {
+		if p.Types.Classes[i].Admits(e.space, p.Start) {
+			admitted.Add(i)
+		}
+	}
+	words := slices.Concat(bitset.Set{uint64(p.resources)}, running, admitted, p.Eligible)
+	for _, k := range namedKeys(e.space, daemons) {
+		from, to := e.space.Span(k)
+		words = append(words, p.Start[from:to]...)
+	}
+	key := make([]byte, 0, 8*len(words))
+	for _, w := range words {
+		key = binary.LittleEndian.AppendUint64(key, w)
+	}
+	return roomsKey{p.Types, string(key)}
 }
 
 // leavesOpen reports whether nodes of the pool may have several values of the label, whatever their type and offering.

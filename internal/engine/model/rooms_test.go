@@ -195,3 +195,50 @@ func TestFutureWithDaemons(t *testing.T) {
 		t.Errorf("a pool with contradicting requirements has the future node %+v", n)
 	}
 }
+
+// TestPoolsShareRooms checks that pools have common rooms unless daemons, labels or offerings tell their nodes apart,
+// also when one of the pools is encoded later.
+func TestPoolsShareRooms(t *testing.T) {
+	tolerant := daemonOf("d", 1000, 0)
+	tolerant.Tolerations = []model.Toleration{{Key: "owner", Exists: true}}
+	idle := []model.Taint{{Key: "owner", Value: "other", Effect: model.NoSchedule}}
+	for name, c := range map[string]struct {
+		daemon model.DaemonSpec
+		other  model.PoolSpec
+		want   int64 // millicores on a node of the other pool
+		shared bool
+	}{
+		"another name":               {daemon: daemonOf("d", 1000, 0), want: 9000, shared: true},
+		"a taint without daemons":    {other: model.PoolSpec{Taints: idle}, want: 10000, shared: true},
+		"a taint that daemons bear":  {daemon: tolerant, other: model.PoolSpec{Taints: idle}, want: 9000, shared: true},
+		"a taint that excludes one":  {daemon: daemonOf("d", 1000, 0), other: model.PoolSpec{Taints: idle}, want: 10000},
+		"a daemon of the other pool": {daemon: daemonOf("d", 1000, 0, oneOf(model.LabelPool, "other")), want: 9000},
+		"one zone": {daemon: daemonOf("d", 1000, 0), other: model.PoolSpec{Requirements: []label.Requirement{oneOf(model.LabelZone, "a")}},
+			want: 9000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, p := roomsWorld()
+			b := model.NewBuilder()
+			if c.daemon.UID != "" {
+				b.UpsertDaemon(c.daemon)
+			}
+			one, other := model.PoolSpec{Name: "one", Catalog: p.Catalog}, c.other
+			other.Name, other.Catalog = "other", p.Catalog
+			one.Requirements = append(one.Requirements, oneOf(model.LabelPool, "one"))
+			other.Requirements = append(other.Requirements, oneOf(model.LabelPool, "other"))
+			b.UpsertPool(one)
+			b.UpsertPool(other)
+			first := b.Snapshot(epoch)
+			b.UpsertPool(other)
+			for _, s := range []*model.Snapshot{first, b.Snapshot(epoch)} {
+				one, other := s.Pool("one"), s.Pool("other")
+				if shared := one.Rooms == other.Rooms; shared != c.shared {
+					t.Errorf("the pools share rooms: %t, want %t", shared, c.shared)
+				}
+				if got := other.Rooms.Of(classOf(other, "a", "spot")).Net[0].At(quantity.CPU); got != c.want {
+					t.Errorf("a node of the other pool has %d millicores for pods, want %d", got, c.want)
+				}
+			}
+		})
+	}
+}
