@@ -11,32 +11,44 @@ import (
 // again.
 type Cache struct {
 	offerings map[*model.PoolSpec]*offeringCache
+	types     map[*model.TypeIndex]*typeCache
 	slab      []target
 	nodes     []*target
 	slack     []model.Slack
 }
 
-// offeringCache has the types of a pool and cached facts about them.
+// offeringCache has cached facts about what a pool offers.
 type offeringCache struct {
-	special    bitset.Set
-	bySize     []int
-	minimums   []minimum
-	offers     map[string]*offer
-	rooms      map[string]*model.Rooms
+	*typeCache
+	// minimums are the requirements with minValues.
+	minimums []minimum
+	// offers by the words of a row: groups with the same requirements see the same types.
+	offers map[string]*offer
+	// rooms by the part of a row that decides which daemons run.
+	rooms map[string]*model.Rooms
+}
+
+// typeCache has cached facts about types, which all pools with these types share.
+type typeCache struct {
+	// special types are launched only for pods that request them.
+	special bitset.Set
+	// bySize are the types, the smallest first.
+	bySize []int
+	// fronts are the fronts of offers, priceLists those of sets of classes.
 	fronts     map[frontKey][]typeOffering
 	priceLists map[string][]typeOffering
 	// reserved reports that some offering belongs to a reservation, so that availability changes within a run.
 	reserved bool
 }
 
-func newOfferingCache(p *model.Pool) *offeringCache {
-	g := &offeringCache{offers: map[string]*offer{}, rooms: map[string]*model.Rooms{}, fronts: map[frontKey][]typeOffering{}, priceLists: map[string][]typeOffering{}}
-	if p.Types == nil {
+func newTypeCache(x *model.TypeIndex) *typeCache {
+	g := &typeCache{fronts: map[frontKey][]typeOffering{}, priceLists: map[string][]typeOffering{}}
+	if x == nil {
 		return g
 	}
-	g.special = bitset.New(p.Types.Len())
-	for t := range p.Types.Catalog.Types {
-		kind := &p.Types.Catalog.Types[t]
+	g.special, g.bySize = bitset.New(x.Len()), smallestFirst(x)
+	for t := range x.Catalog.Types {
+		kind := &x.Catalog.Types[t]
 		if kind.Special {
 			g.special.Add(t)
 		}
@@ -44,23 +56,23 @@ func newOfferingCache(p *model.Pool) *offeringCache {
 			g.reserved = g.reserved || kind.Offerings[i].ReservationID != ""
 		}
 	}
-	g.minimums, g.bySize = minimumsOf(p), smallestFirst(p.Types)
 	return g
 }
 
-// offeringsOf returns the offerings of a pool. A nil Cache caches nothing.
+// offeringsOf returns the offerings of a pool.
 func (c *Cache) offeringsOf(p *model.Pool) *offeringCache {
-	if c == nil {
-		return newOfferingCache(p)
-	}
 	known := c.offerings[p.PoolSpec]
-	if known == nil {
-		known = newOfferingCache(p)
-		if c.offerings == nil {
-			c.offerings = map[*model.PoolSpec]*offeringCache{}
-		}
-		c.offerings[p.PoolSpec] = known
+	if known != nil {
+		return known
 	}
+	if c.offerings == nil {
+		c.offerings, c.types = map[*model.PoolSpec]*offeringCache{}, map[*model.TypeIndex]*typeCache{}
+	}
+	if c.types[p.Types] == nil {
+		c.types[p.Types] = newTypeCache(p.Types)
+	}
+	known = &offeringCache{typeCache: c.types[p.Types], minimums: minimumsOf(p), offers: map[string]*offer{}, rooms: map[string]*model.Rooms{}}
+	c.offerings[p.PoolSpec] = known
 	return known
 }
 

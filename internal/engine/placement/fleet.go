@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -58,6 +59,7 @@ func (r *reservations) update() {
 }
 
 func newFleet(snap *model.Snapshot, opts *Options, fit *fitChecker, cache *Cache) fleet {
+	cache = cmp.Or(cache, &Cache{})
 	return fleet{snap: snap, opts: opts, cache: cache, counters: fit.admission.counters, fit: fit, budget: fit.budget,
 		reservations: &reservations{}, releases: &releases{}, inversion: &inversion{reserved: math.MaxInt32}, scratch: &scratch{}}
 }

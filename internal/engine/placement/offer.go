@@ -193,7 +193,10 @@ func (ps *poolState) undominated(o *offer, limits bool) []typeOffering {
 			key = binary.LittleEndian.AppendUint64(key, w)
 		}
 	}
-	at := frontKey{o.rooms, string(key), limits}
+	at := frontKey{rooms: o.rooms, available: string(key)}
+	if limits {
+		at.limited = ps.spec.PoolSpec
+	}
 	if ps.fronts[at] == nil {
 		ps.fronts[at] = ps.frontOf(o, ps.priceList, limits)
 	}
@@ -201,11 +204,11 @@ func (ps *poolState) undominated(o *offer, limits bool) []typeOffering {
 }
 
 // frontKey identifies what a front depends on: the rooms, the available types and the classes of offerings, and, with
-// limits, the row if quotas count nodes of the pool.
+// limits, the pool and, if quotas count its nodes, the row.
 type frontKey struct {
 	rooms     *model.Rooms
 	available string
-	limits    bool
+	limited   *model.PoolSpec
 }
 
 // frontWithin returns the offerings worth trying within the limits of the pool.

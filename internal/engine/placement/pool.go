@@ -17,28 +17,16 @@ type poolState struct {
 	index int
 	// nodePrice is the cost of a node of the pool beyond its price, nano-USD per hour.
 	nodePrice int64
-	// special types are launched only for pods that request them.
-	special bitset.Set
-	// bySize are the types, the smallest first.
-	bySize []int
 	// account is what the limits of the pool leave, quotas what the quotas leave; all pools share those.
 	account
 	quotas quotas
 	quotaRules
 	// reservations is how many more nodes each reservation permits. All pools share it.
 	reservations *reservations
-	// minimums are the requirements with minValues.
-	minimums []minimum
-	// offers by the words of a row: groups with the same requirements see the same types.
-	offers map[string]*offer
-	// rooms by the part of a row that decides which daemons run.
-	rooms map[string]*model.Rooms
-	// fronts are the fronts of offers.
-	fronts map[frontKey][]typeOffering
-	// priceLists by set of classes, and claimParts by row and types.
-	priceLists map[string][]typeOffering
+	*offeringCache
 	// daemons are the daemons that are certain to run on every node.
-	daemons    []daemonPod
+	daemons []daemonPod
+	// claimParts by row and types.
 	claimParts map[string]*claimParts
 	// spotShare limits the part of one type in one zone in the pool's spot capacity; nil without a limit.
 	spotShare *spotShare
@@ -54,8 +42,7 @@ type minimum struct {
 
 func newPoolState(snap *model.Snapshot, p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
 	ps := &poolState{spec: p, account: newAccount(p.Limit, p.Used, p.NodeLimit, p.Nodes), quotaRules: newQuotaRules(snap, p),
-		reservations: reservations, special: g.special, bySize: g.bySize, minimums: g.minimums,
-		offers: g.offers, rooms: g.rooms, fronts: g.fronts, priceLists: g.priceLists, claimParts: map[string]*claimParts{}}
+		offeringCache: g, reservations: reservations, claimParts: map[string]*claimParts{}}
 	if !g.reserved {
 		return ps
 	}
@@ -127,6 +114,9 @@ func (ps *poolState) launchableIn(space *label.Space, key label.Key, atom int) b
 
 func minimumsOf(p *model.Pool) []minimum {
 	var list []minimum
+	if p.Types == nil {
+		return nil
+	}
 	for _, req := range p.Requirements {
 		if req.MinValues > 1 {
 			list = append(list, minimum{req.Key, req.MinValues, p.Types.NewVariety(req.Key)})
