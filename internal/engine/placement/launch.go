@@ -3,6 +3,8 @@ package placement
 import (
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/bitset"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
@@ -48,11 +50,14 @@ func (l *launcher) tiers() [][]*poolState {
 }
 
 // candidates lists the batches that still have pods and that some available type can hold, and the pools that can take
-// any of them.
+// any of them. It omits pools that have the same to offer as an earlier one: of equal bins, that of the first pool is opened.
 func (l *launcher) candidates(tier []*poolState, batches []*domainBatch) ([]*poolState, []*packCandidate) {
 	var pools []*poolState
 	list, of := []*packCandidate(nil), make([]*packCandidate, len(batches))
 	for _, ps := range tier {
+		if slices.ContainsFunc(pools, func(first *poolState) bool { return l.replaces(first, ps, batches) }) {
+			continue
+		}
 		used := false
 		for i, batch := range batches {
 			if len(batch.left) == 0 {
@@ -76,6 +81,31 @@ func (l *launcher) candidates(tier []*poolState, batches []*domainBatch) ([]*poo
 		}
 	}
 	return pools, list
+}
+
+// replaces reports whether any bin of the second pool could as well be one of the first, at the same cost: their nodes
+// differ in the pool's name alone, by which no batch tells these two pools apart, and the first pool has no limit.
+func (l *launcher) replaces(first, second *poolState, batches []*domainBatch) bool {
+	a, b, space := first.spec, second.spec, l.snap.Space
+	if a.Types != b.Types || a.Rooms != b.Rooms || first.nodePrice != second.nodePrice || first.scarce() || first.shared() ||
+		len(first.minimums) > 0 || !slices.Equal(a.Taints, b.Taints) ||
+		!slices.EqualFunc(first.daemons, second.daemons, func(d, e daemonPod) bool { return d.index == e.index }) {
+		return false
+	}
+	pool, _ := space.Lookup(model.LabelPool)
+	for k := label.Key(0); int(k) < space.Len(); k++ {
+		if k != pool && !space.EqualKey(a.Start, b.Start, k) {
+			return false
+		}
+	}
+	from, to := space.Span(pool)
+	admits := func(row label.Row, p *model.Pool) bool {
+		return bitset.Set(row[from:to]).Intersects(bitset.Set(p.Start[from:to]))
+	}
+	return !slices.ContainsFunc(batches, func(batch *domainBatch) bool {
+		return slices.Contains(batch.pending.rules.pins, pool) ||
+			slices.ContainsFunc(batch.pending.rows, func(row label.Row) bool { return admits(row, a) != admits(row, b) })
+	})
 }
 
 func (l *launcher) candidate(batch *domainBatch) *packCandidate {
