@@ -20,7 +20,8 @@ func equalPools(count int, edit func(*model.PoolSpec)) world {
 	}
 	catalog := &model.Catalog{WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
 	for _, size := range []int64{2, 4, 8} {
-		catalog.Types = append(catalog.Types, model.InstanceType{Name: fmt.Sprint("cpu-", size), Capacity: amounts(size), Allocatable: amounts(size),
+		catalog.Types = append(catalog.Types, model.InstanceType{
+			Name: fmt.Sprint("cpu-", size), Capacity: amounts(size), Allocatable: amounts(size),
 			Offerings: []model.Offering{{Zone: "a", CapacityType: "on-demand", Price: 1e8 * size, Available: true}}})
 	}
 	var w world
@@ -66,6 +67,11 @@ func TestUnequalPools(t *testing.T) {
 		"pods that exclude the pool": {pod: func(p *model.PodSpec) {
 			p.Alternatives = [][]label.Requirement{{{Key: model.LabelPool, Operator: label.NotIn, Values: []string{"d"}}}}
 		}},
+		"pods that spread over pools": {pod: func(p *model.PodSpec) {
+			p.Labels = map[string]string{"app": "spread"}
+			those := model.Selector{AllNamespaces: true, Requirements: []label.Requirement{in("app", "spread")}}
+			p.Spread = []model.Spread{{Key: model.LabelPool, MaxSkew: 1, Selector: those}}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := equalPools(2, func(p *model.PoolSpec) {
@@ -76,8 +82,10 @@ func TestUnequalPools(t *testing.T) {
 			for i := range w.pods[:6] {
 				w.pods[i].Tolerations = []model.Toleration{{Key: "only", Exists: true}}
 			}
-			if c.pod != nil {
-				c.pod(&w.pods[0])
+			for i := range w.pods[:2] {
+				if c.pod != nil {
+					c.pod(&w.pods[i])
+				}
 			}
 			p := placement.Schedule(w.snapshot(nil), placement.Options{})
 			pods := map[string]int{}
