@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -123,6 +124,34 @@ func (l *launcher) offersTo(ps *poolState, cand *packCandidate) poolOffers {
 		return l.offersByDomain(ps, cand.batch, cand.quota)
 	}
 	return poolOffers{pool: ps.index, offers: offersThatHold(ps, cand.batch, l.fleet.offersTo(ps, cand.pending, cand.batch.rows))}
+}
+
+// poolOffers are the offers of one pool, which has the index. domains are the indexes of their domains in the quota of the
+// candidate, if it has one.
+type poolOffers struct {
+	pool    int
+	offers  []*offer
+	domains []int
+}
+
+// in returns the offers of a pool.
+func (cand *packCandidate) in(pool int) *poolOffers {
+	if len(cand.offers) == 1 && cand.offers[0].pool == pool { // nearly always
+		return &cand.offers[0]
+	}
+	at, found := slices.BinarySearchFunc(cand.offers, pool, func(o poolOffers, pool int) int { return cmp.Compare(o.pool, pool) })
+	if !found {
+		return &poolOffers{}
+	}
+	return &cand.offers[at]
+}
+
+// may returns how many of the pods the domain of the pool's i-th offer may get.
+func (cand *packCandidate) may(in *poolOffers, i int) int {
+	if cand.quota == nil {
+		return len(cand.left)
+	}
+	return cand.quota.may[in.domains[i]]
 }
 
 // offersThatHold returns those of the pool's offers to the batch that have a type for one of its pods.

@@ -29,34 +29,6 @@ type packCandidate struct {
 	perHost int
 }
 
-// poolOffers are the offers of one pool, which has the index. domains are the indexes of their domains in the quota of the
-// candidate, if it has one.
-type poolOffers struct {
-	pool    int
-	offers  []*offer
-	domains []int
-}
-
-// in returns the offers of a pool.
-func (cand *packCandidate) in(pool int) *poolOffers {
-	if len(cand.offers) == 1 && cand.offers[0].pool == pool { // nearly always
-		return &cand.offers[0]
-	}
-	at, found := slices.BinarySearchFunc(cand.offers, pool, func(o poolOffers, pool int) int { return cmp.Compare(o.pool, pool) })
-	if !found {
-		return &poolOffers{}
-	}
-	return &cand.offers[at]
-}
-
-// may returns how many of the pods the domain of the pool's i-th offer may get.
-func (cand *packCandidate) may(in *poolOffers, i int) int {
-	if cand.quota == nil {
-		return len(cand.left)
-	}
-	return cand.quota.may[in.domains[i]]
-}
-
 // opening is the work of opening a bin, as a number of examined candidates.
 const opening = 600
 

@@ -129,60 +129,67 @@ func (l *launcher) take(a *attempt) {
 
 // bestOf returns the best packing of the pools.
 func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
-	from := len(l.fleet.bins)
-	offerings, few := l.fleet.offeringsFor(cands), l.opts.refine && refines(cands)
-	try := func(order packOrder, cands []*packCandidate, limit int) *attempt {
-		fleet := l.fleet.clone(pools...)
-		return fleet.pack(fleet.same(pools), untouched(cands), offerings, order, limit)
-	}
-	// What the next packing learns from is as it was packed; what is compared and kept is joined, if there is time for it.
-	joined := func(a *attempt) *attempt {
-		if few {
-			own := *a
-			own.fleet = a.fleet.clone(a.fleet.same(pools)...)
-			own.merged = l.on(own.fleet).merge(own.fleet.same(pools), from, a.value)
-			return &own
-		}
-		return a
-	}
+	c := &comparison{launcher: l, pools: pools, from: len(l.fleet.bins), offerings: l.fleet.offeringsFor(cands),
+		few: l.opts.refine && refines(cands)}
 	limit := l.budget.spare(effortFor(cands) * max(1, l.opts.Effort))
 	forced := slices.ContainsFunc(cands, func(cand *packCandidate) bool { return cand.forced() > 1 })
-	last := try(packOrders[0], cands, math.MaxInt)
-	spent, best := last.examined, joined(last)
+	c.try(packOrders[0], cands, math.MaxInt)
 	for _, order := range packOrders[1:] {
-		if spent > limit || l.budget.over() {
+		if c.spent > limit || l.budget.over() {
 			break
 		}
-		if order.evenly && !forced || order.refined && !few {
+		if order.evenly && !forced || order.refined && !c.few {
 			continue
 		}
 		if order.learn {
-			last.learn(from)
+			c.last.learn(c.from)
 		}
-		last = try(order, last.candidates, limit-spent)
-		spent += last.examined
-		if a := joined(last); a.score(from).less(best.score(from)) {
-			best = a
-		}
+		c.try(order, c.last.candidates, limit-c.spent)
 	}
-	inTurn := slices.ContainsFunc(pools, (*poolState).scarce) && slices.ContainsFunc(last.candidates, cutShort)
+	inTurn := slices.ContainsFunc(pools, (*poolState).scarce) && slices.ContainsFunc(c.last.candidates, cutShort)
 	if inTurn {
-		last = try(packOrder{inTurn: true}, last.candidates, math.MaxInt)
-		best = last
+		c.best = nil
+		c.try(packOrder{inTurn: true}, c.last.candidates, math.MaxInt)
 	}
-	if slices.ContainsFunc(pools, (*poolState).bounded) {
-		for _, order := range scarceOrders {
-			if !slices.ContainsFunc(best.candidates, hasPods) || l.budget.over() {
-				break
-			}
-			order.inTurn = inTurn
-			if last = try(order, last.candidates, math.MaxInt); last.score(from).less(best.score(from)) {
-				best = last
-			}
+	for _, order := range scarceOrders {
+		if !slices.ContainsFunc(pools, (*poolState).bounded) || !slices.ContainsFunc(c.best.candidates, hasPods) || l.budget.over() {
+			break
 		}
+		order.inTurn = inTurn
+		c.try(order, c.last.candidates, math.MaxInt)
 	}
-	best.merged = l.on(best.fleet).merge(best.fleet.same(pools), from, last.value) || best.merged
-	return best
+	c.best.merged = l.on(c.best.fleet).merge(c.best.fleet.same(pools), c.from, c.last.value) || c.best.merged
+	return c.best
+}
+
+// comparison packs candidates in several orders, each into a clone of the fleet, and keeps the best result.
+type comparison struct {
+	launcher  *launcher
+	pools     []*poolState
+	from      int
+	offerings []netOffering
+	// few: there is time to join the bins of each packing before it is compared.
+	few bool
+	// last is the last packing as it was packed, from which the next one learns. spent is how many candidates all of them
+	// examined.
+	last, best *attempt
+	spent      int
+}
+
+func (c *comparison) try(order packOrder, cands []*packCandidate, limit int) {
+	fleet := c.launcher.fleet.clone(c.pools...)
+	c.last = fleet.pack(fleet.same(c.pools), untouched(cands), c.offerings, order, limit)
+	c.spent += c.last.examined
+	a := c.last
+	if c.few {
+		own := *c.last
+		own.fleet = fleet.clone(fleet.same(c.pools)...)
+		own.merged = c.launcher.on(own.fleet).merge(own.fleet.same(c.pools), c.from, own.value)
+		a = &own
+	}
+	if c.best == nil || a.score(c.from).less(c.best.score(c.from)) {
+		c.best = a
+	}
 }
 
 func hasPods(cand *packCandidate) bool { return len(cand.left) > 0 }
