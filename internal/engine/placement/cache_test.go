@@ -33,7 +33,7 @@ func TestCache(t *testing.T) {
 				if i > 0 {
 					what = snap.Without(snap.Nodes[i-1].Name)
 				}
-				want := explain.AnswerOf(what, placement.Schedule(what, placement.Options{}))
+				want := explain.AnswerOf(what, unbounded(what, placement.Options{}))
 				p, next := placement.ScheduleCached(what, placement.Options{}, cache)
 				cache = next
 				got := explain.AnswerOf(what, p)
@@ -51,10 +51,10 @@ func TestCacheWithinBudgets(t *testing.T) {
 	for seed := range uint64(*worlds) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			snap := withNodes(seed)
-			work := placement.Schedule(snap, placement.Options{}).Work
+			work := unbounded(snap, placement.Options{}).Work
 			for budget := work / 4; budget <= 3*work; budget += max(1, work/8) {
 				opts := placement.Options{WorkBudget: budget}
-				want := explain.AnswerOf(snap, placement.Schedule(snap, opts))
+				want := explain.AnswerOf(snap, unbounded(snap, opts))
 				p, _ := placement.ScheduleCached(snap, opts, placement.Cache{})
 				if diff := cmp.Diff(want, explain.AnswerOf(snap, p)); diff != "" {
 					t.Fatalf("budget %d of %d: the cache changes the plan (-without +with):\n%s", budget, work, diff)
