@@ -43,14 +43,16 @@ func TestSuccessorsOfResizedPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t, Config{})
-			s.Saw(object[corev1.Node](t, "metadata: {name: node-1, uid: node-1}\nspec: {providerID: node-1}\nstatus: {allocatable: {cpu: 16, memory: 64Gi, pods: 110}}"))
+			s.Saw(object[corev1.Node](t, "metadata: {name: node-1, uid: node-1}\nspec: {providerID: node-1}\n"+
+				"status: {allocatable: {cpu: 16, memory: 64Gi, pods: 110}}"))
 			for i, one := range c.seen {
 				managed := ""
 				if one.resized {
 					managed = "managedFields: [{manager: vpa, operation: Update, subresource: resize}]"
 				}
 				pod := object[corev1.Pod](t, fmt.Sprintf(`
-metadata: {name: %[1]s, namespace: default, uid: %[1]s-%[2]d, resourceVersion: '%[3]d', creationTimestamp: "2026-11-20T11:0%[2]d:00Z", ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: web, controller: true}], %[4]s}
+metadata: {name: %[1]s, namespace: default, uid: %[1]s-%[2]d, resourceVersion: '%[3]d', creationTimestamp: "2026-11-20T11:0%[2]d:00Z",
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web, uid: web, controller: true}], %[4]s}
 spec: {nodeName: node-1, containers: [{name: a, resources: {requests: {cpu: %[5]dm, memory: 1Gi}}}]}
 status: {phase: Running}`, one.name, one.created, i+1, managed, max(one.cpu, 0)))
 				convert.Trim(pod)
@@ -77,7 +79,8 @@ func TestSuccessorsAreForgotten(t *testing.T) {
 	s := newStore(t, Config{})
 	for i := range 3 {
 		pod := object[corev1.Pod](t, strings.ReplaceAll(`
-metadata: {name: p-I, namespace: default, uid: p-I, resourceVersion: '1', ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j-I, uid: j-I, controller: true}]}
+metadata: {name: p-I, namespace: default, uid: p-I, resourceVersion: '1',
+  ownerReferences: [{apiVersion: batch/v1, kind: Job, name: j-I, uid: j-I, controller: true}]}
 spec: {nodeName: node-1, containers: [{name: a, resources: {requests: {cpu: 1}}}]}`, "I", fmt.Sprint(i)))
 		s.Saw(pod)
 		s.Gone(pod)

@@ -159,7 +159,8 @@ func (w *InputSet) ExplainOverlay(name string) (*OverlayDetails, error) {
 	for _, p := range t.pools {
 		for _, c := range t.resolved.Changes(p) {
 			if c.Overlay == name {
-				o.Changes = append(o.Changes, OverlayChange{NodePool: c.Pool, InstanceType: c.Type, Offering: c.Offering, RawPrice: c.Raw, Price: c.Price,
+				o.Changes = append(o.Changes, OverlayChange{NodePool: c.Pool, InstanceType: c.Type, Offering: c.Offering,
+					RawPrice: c.Raw, Price: c.Price,
 					Resource: c.Resource, Amount: c.Amount, OverruledBy: c.By})
 			}
 		}

@@ -19,14 +19,18 @@ func TestSuccessorsFromTemplates(t *testing.T) {
 apiVersion: apps/v1
 kind: KIND
 metadata: {name: web, namespace: default}
-spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: a, image: a, resources: {requests: {cpu: "2", memory: 1Gi}}}]}}}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: a, image: a, resources: {requests: {cpu: "2", memory: 1Gi}}}]}}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: web-5d4f6-a, namespace: default, labels: {app: web, pod-template-hash: 5d4f6}, META, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: NAME, uid: x, controller: true}]}
+metadata: {name: web-5d4f6-a, namespace: default, labels: {app: web, pod-template-hash: 5d4f6}, META,
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: NAME, uid: x, controller: true}]}
 spec: {nodeName: node-1, containers: [{name: a, image: a, resources: {requests: {cpu: CPU, memory: 2Gi}}}]}
 `
-	const resized, other = "managedFields: [{manager: vpa, operation: Update, subresource: resize}]", "managedFields: [{manager: kubectl, operation: Update}]"
+	const resized = "managedFields: [{manager: vpa, operation: Update, subresource: resize}]"
+	const other = "managedFields: [{manager: kubectl, operation: Update}]"
 	larger := []quantity.Amount{{Name: "cpu", Value: 2000}, {Name: "memory", Value: 2 << 30}, {Name: "pods", Value: 1}}
 	for name, c := range map[string]struct {
 		kind, owner, meta, cpu string

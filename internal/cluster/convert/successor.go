@@ -45,7 +45,8 @@ func CreatedOf(spec *model.PodSpec) Created { return createdOf(spec.Requests) }
 // Resized reports whether the requests of the pod were changed while it ran. It accepts pods from the API and pods
 // after Trim.
 func Resized(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Subresource == resizeSubresource })
+	return slices.ContainsFunc(pod.ManagedFields,
+		func(entry metav1.ManagedFieldsEntry) bool { return entry.Subresource == resizeSubresource })
 }
 
 // Succeed sets the requests of the pod that the controller creates in place of a bound one: for each resource the

@@ -64,7 +64,8 @@ func trimPod(pod *corev1.Pod) {
 		})
 	}
 	if Resized(pod) {
-		kept = append(kept, metav1.ManagedFieldsEntry{Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Subresource: resizeSubresource})
+		kept = append(kept, metav1.ManagedFieldsEntry{Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+			Subresource: resizeSubresource})
 	}
 	pod.ManagedFields = kept
 	trimPodStatus(pod)

@@ -49,7 +49,8 @@ status: {phase: Running, startTime: "2026-11-20T09:00:00Z", conditions: [{type: 
 		},
 		{
 			"that the requests were changed stays", `
-metadata: {name: a, managedFields: [{manager: kubelet, operation: Update, apiVersion: v1, subresource: status}, {manager: vpa, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {}}, subresource: resize}]}
+metadata: {name: a, managedFields: [{manager: kubelet, operation: Update, apiVersion: v1, subresource: status},
+  {manager: vpa, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {}}, subresource: resize}]}
 spec: {nodeName: node-1, containers: [{name: a, image: a}]}`, `
 metadata: {name: a, managedFields: [{operation: Update, apiVersion: v1, subresource: resize}]}
 spec: {nodeName: node-1, containers: [{name: a}]}`,

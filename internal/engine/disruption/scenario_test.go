@@ -202,9 +202,13 @@ func poolOf(t *testing.T, line, name string, has said) model.PoolSpec {
 	if has.has("zone") {
 		p.Requirements = append(p.Requirements, in(model.LabelZone, has["zone"]...))
 	}
-	for word, key := range map[string]string{"min-zones": model.LabelZone, "min-capacity-types": model.LabelCapacityType, "min-types": model.LabelType} {
+	words := map[string]string{
+		"min-zones": model.LabelZone, "min-capacity-types": model.LabelCapacityType, "min-types": model.LabelType,
+	}
+	for word, key := range words {
 		if has.has(word) {
-			p.Requirements = append(p.Requirements, label.Requirement{Key: key, Operator: label.Exists, MinValues: int(has.number(t, word))})
+			p.Requirements = append(p.Requirements, label.Requirement{Key: key, Operator: label.Exists,
+				MinValues: int(has.number(t, word))})
 		}
 	}
 	p.MaxSpotShare = int64(has.number(t, "max-spot-share"))

@@ -74,10 +74,11 @@ func TestMinValuesOfReplacements(t *testing.T) {
 		relax     bool
 		want      []string // capacity type, zones and minValues of the replacement; nil for none
 	}{
-		"no minimum":             {want: []string{"on-demand", "a,b", ""}},
-		"one zone":               {pool: "min-zones=1", want: []string{"on-demand", "a,b", "zone=1"}},
-		"one capacity type":      {pool: "min-capacity-types=1", want: []string{"on-demand", "a,b", "capacity-type=1"}},
-		"one of each":            {pool: "min-zones=1 min-capacity-types=1 min-types=1", want: []string{"on-demand", "a,b", "capacity-type=1 instance-type=1 zone=1"}},
+		"no minimum":        {want: []string{"on-demand", "a,b", ""}},
+		"one zone":          {pool: "min-zones=1", want: []string{"on-demand", "a,b", "zone=1"}},
+		"one capacity type": {pool: "min-capacity-types=1", want: []string{"on-demand", "a,b", "capacity-type=1"}},
+		"one of each": {pool: "min-zones=1 min-capacity-types=1 min-types=1", want: []string{"on-demand", "a,b",
+			"capacity-type=1 instance-type=1 zone=1"}},
 		"one zone, pinned":       {pool: "min-zones=1", pod: "zone=a", want: []string{"on-demand", "a", "zone=1"}},
 		"two zones":              {pool: "min-zones=2", want: []string{"on-demand", "a,b", "zone=2"}},
 		"two zones, pinned":      {pool: "min-zones=2", pod: "zone=a"},

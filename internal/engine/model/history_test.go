@@ -250,7 +250,8 @@ func describe(s *model.Snapshot) description {
 			n.Claim == "" || s.Claim(n.Claim) == n))
 	}
 	for _, g := range s.Groups {
-		d.Groups = append(d.Groups, fmt.Sprintf("%q %v %s rows %d pods %v", g.Signature, g.Tolerations, amounts(s, g.Requests), len(g.Rows), uids(g.Pods)))
+		d.Groups = append(d.Groups, fmt.Sprintf("%q %v %s rows %d pods %v", g.Signature, g.Tolerations, amounts(s, g.Requests),
+			len(g.Rows), uids(g.Pods)))
 		for _, n := range s.Nodes {
 			contains := slices.ContainsFunc(g.Rows, func(r label.Row) bool { return s.Space.Contains(r, n.Row) })
 			d.Relations = append(d.Relations, fmt.Sprintf("%v on %s: %t", g.Alternatives, n.Name, contains))

@@ -34,7 +34,8 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 		Shape: shape.Shape, UID: spec.UID, Name: spec.Name, Created: spec.Created, Node: spec.Node, Nominated: spec.Nominated,
 		Rejected: rejected, rejectedByBuilder: rejected != spec.Rejected, NoNewNode: spec.NoNewNode, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
 		EvictionCost: spec.EvictionCost, ProtectedUntil: spec.ProtectedUntil, state: spec.State,
-		Labels: spec.Labels, Tolerations: class.tolerations, Terminating: spec.Terminating, Ready: spec.Ready, class: class, reduced: reduced,
+		Labels: spec.Labels, Tolerations: class.tolerations, Terminating: spec.Terminating, Ready: spec.Ready,
+		class: class, reduced: reduced,
 	}
 	class.refs++
 	record := podRecord{pod: pod}
@@ -133,7 +134,8 @@ func (b *Builder) intern(spec *PodSpec) *shapeRecord {
 	}
 	shape := &shapeRecord{Shape: &Shape{
 		Signature: string(b.signature), Namespace: spec.Namespace, Virtual: spec.Virtual, Priority: spec.Priority,
-		Alternatives: spec.Alternatives, VolumeAlternatives: spec.VolumeAlternatives, Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,
+		Alternatives: spec.Alternatives, VolumeAlternatives: spec.VolumeAlternatives,
+		Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,
 		HostPorts: spec.HostPorts,
 	}}
 	for _, v := range spec.Volumes {

@@ -17,13 +17,15 @@ func TestSuccessor(t *testing.T) {
 	}
 	b := model.NewBuilder()
 	for _, name := range []string{"a", "b"} {
-		b.UpsertNode(model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Stage: model.Initialized, Allocatable: amounts(4000, 8000)})
+		b.UpsertNode(model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Stage: model.Initialized,
+			Allocatable: amounts(4000, 8000)})
 	}
 	pod := model.PodSpec{UID: "p", Name: "p", Namespace: "default", State: model.Bound, Node: "a", Reschedulable: true,
 		Requests: amounts(300, 1000), Successor: amounts(3700, 1000)}
 	b.UpsertPod(pod)
 	b.Snapshot(epoch)
-	b.UpsertNode(model.NodeSpec{Name: "c", UID: "c", Claim: "c", ClaimUID: "c", Stage: model.Initialized, Allocatable: []quantity.Amount{{Name: "a.example.com/x", Value: 1}}})
+	b.UpsertNode(model.NodeSpec{Name: "c", UID: "c", Claim: "c", ClaimUID: "c", Stage: model.Initialized,
+		Allocatable: []quantity.Amount{{Name: "a.example.com/x", Value: 1}}})
 	snap := b.Snapshot(epoch)
 	all := func(*model.Node, *model.Pod) bool { return true }
 	vacated := snap.Vacated(func(n *model.Node) bool { return n.Name == "a" }, all)
@@ -39,7 +41,8 @@ func TestSuccessor(t *testing.T) {
 	}
 	b.DeletePod("p")
 	got["deleted"] = b.Snapshot(epoch).Node("a").Used.At(quantity.CPU)
-	want := map[string]int64{"on its node": 300, "pending": 3700, "on another node": 3700, "vacated, pending": 3700, "vacated, left": 0, "memory": 1000, "deleted": 0}
+	want := map[string]int64{"on its node": 300, "pending": 3700, "on another node": 3700, "vacated, pending": 3700,
+		"vacated, left": 0, "memory": 1000, "deleted": 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("cpu (-want +got):\n%s", diff)
 	}

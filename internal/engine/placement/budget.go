@@ -44,6 +44,8 @@ type budget struct {
 	limit int
 	work  int
 	mode  mode
+	// beside is the work of a run that this one is preferred to.
+	beside int
 }
 
 // spend adds to the work done by the run.

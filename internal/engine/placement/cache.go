@@ -71,7 +71,8 @@ func (c *Cache) offeringsOf(p *model.Pool) *offeringCache {
 	if c.types[p.Types] == nil {
 		c.types[p.Types] = newTypeCache(p.Types)
 	}
-	known = &offeringCache{typeCache: c.types[p.Types], minimums: minimumsOf(p), offers: map[string]*offer{}, rooms: map[string]*model.Rooms{}}
+	known = &offeringCache{typeCache: c.types[p.Types], minimums: minimumsOf(p), offers: map[string]*offer{},
+		rooms: map[string]*model.Rooms{}}
 	c.offerings[p.PoolSpec] = known
 	return known
 }

@@ -51,7 +51,8 @@ spec:
 		"with a device":           {"{}", "0", "1", "example.com/gpu: 1", []string{"x-gpu"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			types := []byte(strings.ReplaceAll(map[bool]string{false: equal, true: crossed}[strings.Contains(c.limits, "memory")], "PRICE", c.price))
+			types := []byte(strings.ReplaceAll(map[bool]string{false: equal, true: crossed}[strings.Contains(c.limits,
+				"memory")], "PRICE", c.price))
 			snap := readWorld(t, types, replaced(world, "LIMITS", c.limits, "COUNT", c.count, "EXTRA", c.extra)).snapshot(nil)
 			p := placement.Schedule(snap, placement.Options{})
 			check(t, snap, p)

@@ -221,7 +221,8 @@ func (l *launcher) limitsTurnAway(ps *poolState, batch *domainBatch) bool {
 // reservation although a used-up reservation would have held them.
 func (l *launcher) missesReservation(ps *poolState, batch *domainBatch, from int) bool {
 	unreserved := slices.ContainsFunc(l.fleet.bins[from:], func(b *bin) bool {
-		return b.pool == ps.index && b.reservation == "" && slices.ContainsFunc(b.placed, func(s placedPods) bool { return s.pending == batch.pending })
+		return b.pool == ps.index && b.reservation == "" && slices.ContainsFunc(b.placed,
+			func(s placedPods) bool { return s.pending == batch.pending })
 	})
 	if !unreserved {
 		return false

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -81,9 +82,6 @@ func (ps *poolState) widens() bool { return len(ps.counting) > 0 || ps.usd >= 0 
 // withinAs is within; narrow makes each bin one offering, because the limits count all that a claim may become.
 func (f *fleet) withinAs(pools []*poolState, result *fleet, from int, narrow bool) *fleet {
 	c := f.clone(pools...)
-	for _, ps := range c.same(pools) {
-		ps.spotShare = result.pools[ps.index].spotShare
-	}
 	*c.reservations = *result.reservations
 	copy(c.counters.totals, result.counters.totals)
 	for _, b := range result.bins[from:] {
@@ -112,7 +110,7 @@ func (f *fleet) limitedTo(b *bin, narrow bool) *bin {
 	if f.unsuitable(&own, own.kinds, own.row) || !within || ps.nodes == 0 || !ps.quotas.admit(own.quotas, own.charged) {
 		return nil
 	}
-	if !own.kinds.Equal(b.kinds) {
+	if !own.kinds.Equal(b.kinds) || !f.snap.Space.Equal(own.row, b.row) {
 		own.lowest, own.free = ps.lowestPrice(own.kinds, own.row), f.widest(&own).Sub(own.used)
 	}
 	ps.charge(own.charged)
@@ -131,7 +129,30 @@ func (ps *poolState) scarce() bool {
 // Where limits do not suffice for all pods, what uses them up has a price as well: then larger nodes win over more nodes
 // under a limit on nodes, and nodes with little unused memory under a limit on memory. The last order opens the nodes
 // that hold the most pods, the smallest pods first.
-var scarceOrders = []packOrder{{scarcity: 1}, {scarcity: 16}, {scarcity: 1e6}, {scarcity: 1e6, count: true, compare: smallPodsFirst}}
+// The first order is tried whatever work it is.
+var scarceOrders = []packOrder{{scarcity: 16}, {scarcity: 1}, {scarcity: 1e6}, {scarcity: 1e6, count: true, compare: smallPodsFirst}}
+
+// exceeded reports whether the limits of the pools, however they are used, cannot hold what the candidates request.
+func exceeded(pools []*poolState, cands []*packCandidate) bool {
+	var asked quantity.Vector
+	for _, cand := range cands {
+		asked = asked.Add(cand.pending.group.Requests.Scaled(int64(len(cand.left))))
+	}
+	for r := range asked {
+		left := int64(0)
+		for _, ps := range pools {
+			if r >= len(ps.remaining) || ps.remaining[r] == model.NoLimit {
+				left = math.MaxInt64
+				break
+			}
+			left += ps.remaining[r]
+		}
+		if asked[r] > left {
+			return true
+		}
+	}
+	return false
+}
 
 // smallPodsFirst puts pods first that request extended resources, as every order does, and then small ones.
 func smallPodsFirst(a, b *packCandidate) int {

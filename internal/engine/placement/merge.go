@@ -15,9 +15,14 @@ const worst = 10
 
 // merge joins bins opened since from while that reduces the cost, and reports whether there were any.
 func (l *launcher) merge(pools []*poolState, from int, value []float64) bool {
+	known := map[[2]*bin]*bin{}
 	for merged := false; ; merged = true {
+		if l.budget.over() {
+			return merged
+		}
 		bins := slices.DeleteFunc(slices.Clone(l.fleet.bins[from:]), func(b *bin) bool { return !b.mayJoin(l.fleet.poolOf(b)) })
-		set, joined := l.bestSet(pools, setsOf(bins, l.worstFirst(bins, value)))
+		sets := slices.DeleteFunc(setsOf(bins, l.worstFirst(bins, value)), func(set []*bin) bool { return l.cannotSave(set, value) })
+		set, joined := l.bestSet(pools, sets, known)
 		if joined == nil {
 			return merged
 		}
@@ -62,29 +67,96 @@ func (b *bin) mayJoin(ps *poolState) bool {
 	})
 }
 
+// cannotSave reports whether the value of the content, which no node costs less than, is what the bins cost already.
+func (l *launcher) cannotSave(set []*bin, value []float64) bool {
+	content := 0.0
+	for _, b := range set {
+		content += worth(b.used, value)
+	}
+	return content >= float64(l.costOf(set))
+}
+
+// costOf returns what the bins cost, nano-USD per hour.
+func (l *launcher) costOf(set []*bin) int64 {
+	cost := int64(0)
+	for _, b := range set {
+		cost += b.lowest + l.fleet.poolOf(b).nodePrice
+	}
+	return cost
+}
+
 // bestSet returns the set with the largest saving when it is one bin of a pool, and that bin; nil when there is none.
-func (l *launcher) bestSet(pools []*poolState, sets [][]*bin) (best []*bin, joined *bin) {
+// known are pairs as one bin, from earlier calls.
+func (l *launcher) bestSet(pools []*poolState, sets [][]*bin, known map[[2]*bin]*bin) (best []*bin, joined *bin) {
 	var most int64
+	bounded := slices.ContainsFunc(pools, (*poolState).bounded) // then a pair may become possible when others are joined
 	for _, set := range sets {
-		apart := int64(0)
-		for _, b := range set {
-			apart += b.lowest + l.fleet.poolOf(b).nodePrice
+		pair := [2]*bin{set[0], set[1]}
+		one, has := known[pair]
+		if has = has && len(set) == 2 && !bounded; !has {
+			one = l.cheapestAsOne(pools, set)
 		}
-		for _, ps := range pools {
-			if ps.spotShare != nil {
-				continue
-			}
-			if one := l.asOne(ps, set); one != nil && apart-one.lowest-ps.nodePrice > most {
-				best, joined, most = set, one, apart-one.lowest-ps.nodePrice
-			}
+		if len(set) == 2 {
+			known[pair] = one
+		}
+		if one == nil {
+			continue
+		}
+		if saving := l.costOf(set) - l.costOf([]*bin{one}); saving > most {
+			best, joined, most = set, one, saving
 		}
 	}
 	return best, joined
 }
 
+// mostMerged is up to how many pools a bin of several may be in any of them; with more, in those that the bins are in.
+const mostMerged = 8
+
+// joinWork is the work of trying one pool for a set of bins, as a number of evaluations.
+const joinWork = 100
+
+// cheapestAsOne returns the cheapest bin with the content of all, nil when no pool has one.
+func (l *launcher) cheapestAsOne(pools []*poolState, set []*bin) *bin {
+	var best *bin
+	for _, ps := range pools {
+		inPool := func(b *bin) bool { return b.pool == ps.index }
+		if ps.spotShare != nil || len(pools) > mostMerged && !slices.ContainsFunc(set, inPool) {
+			continue
+		}
+		l.budget.spend(joinWork)
+		if one := l.asOne(ps, set); one != nil && (best == nil || l.costOf([]*bin{one}) < l.costOf([]*bin{best})) {
+			best = one
+		}
+	}
+	return best
+}
+
+// kindFor returns a type of the pool that decides whether the content of the bins may be on special types: one that a bin
+// of the pool has, a special one first. Bins of other pools alone get no special types.
+func (l *launcher) kindFor(ps *poolState, set []*bin) (kind int, found bool) {
+	for _, b := range set {
+		if b.pool == ps.index && (!found || ps.special.Has(b.kind)) {
+			kind, found = b.kind, true
+		}
+	}
+	if found {
+		return kind, true
+	}
+	plain := ps.spec.Eligible.Clone()
+	plain.AndNotWith(ps.special)
+	for kind := range plain.All() {
+		return kind, true
+	}
+	return 0, false
+}
+
 // asOne returns a bin of the pool with the content of all, nil when no type can hold it.
 func (l *launcher) asOne(ps *poolState, set []*bin) *bin {
-	f, one := l.fleet, &bin{pool: ps.index, typeOffering: set[0].typeOffering, row: slices.Clone(ps.spec.Start)}
+	kind, found := l.kindFor(ps, set)
+	if !found {
+		return nil
+	}
+	f, one := l.fleet, &bin{pool: ps.index, typeOffering: typeOffering{kind: kind}, row: slices.Clone(ps.spec.Start)}
 	one.tally.addDaemons(ps.daemons)
 	for _, b := range set {
 		if !l.addContent(one, ps, b) {

@@ -221,7 +221,8 @@ func findDepths(groups []*pendingGroup) {
 
 // compareSize orders requests by extended resources first (scarce), then cpu, then memory.
 func compareSize(a, b quantity.Vector) int {
-	return cmp.Or(compareExtended(a, b), cmp.Compare(a.At(quantity.CPU), b.At(quantity.CPU)), cmp.Compare(a.At(quantity.Memory), b.At(quantity.Memory)))
+	return cmp.Or(compareExtended(a, b), cmp.Compare(a.At(quantity.CPU), b.At(quantity.CPU)),
+		cmp.Compare(a.At(quantity.Memory), b.At(quantity.Memory)))
 }
 
 // compareExtended orders requests by extended resources.

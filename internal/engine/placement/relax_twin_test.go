@@ -313,7 +313,8 @@ func relaxed(t *testing.T, seed uint64, ignore bool) int {
 		}
 		wanted = append(wanted, fmt.Sprintf("after %d wishes %v", dropped, slices.Sorted(maps.Keys(good))))
 	}
-	t.Fatalf("seed %d, ignore %v: the pod is on %v, the twin allows %q\npod: %+v\n%s", seed, ignore, places, wanted, *p, explain.Provision(snap, result))
+	t.Fatalf("seed %d, ignore %v: the pod is on %v, the twin allows %q\npod: %+v\n%s", seed, ignore, places, wanted, *p,
+		explain.Provision(snap, result))
 	return 0
 }
 

@@ -68,12 +68,13 @@ func (s *scheduler) withinSoftSpread() *scheduler {
 	without := newScheduler(s.snap, &opts, s.cache)
 	without.budget.work, without.deferral.pods, without.assigner.admission.scan = s.budget.work, s.deferral.pods, s.assigner.admission.scan
 	without.place(s.budget.mode)
-	s.budget.work = without.budget.work
-	if without.budget.over() || countPods(without.solver.refused) > countPods(s.solver.refused) ||
-		leastSoft*s.fleet.cost(0) <= mostSoft*without.fleet.cost(0) {
-		return s
+	refused, fewer := countPods(s.solver.refused), countPods(without.solver.refused)
+	if !without.budget.over() && !without.fleet.inversion.found && (fewer < refused ||
+		fewer == refused && leastSoft*s.fleet.cost(0) > mostSoft*without.fleet.cost(0)) {
+		return without
 	}
-	return without
+	s.budget.beside += without.budget.work - s.budget.work // this run is finished, and stays within its budget
+	return s
 }
 
 // again returns a new run over the same snapshot, which continues the work count of this one.
@@ -133,7 +134,7 @@ func (s *scheduler) answer() *plan.Provision {
 	s.result.Claims = s.claims.all()
 	s.result.Renamed = s.claims.renamed
 	s.listRefusals()
-	s.result.Work = s.budget.work
+	s.result.Work = s.budget.work + s.budget.beside
 	return s.result
 }
 

@@ -93,7 +93,7 @@ func (l *launcher) packWithin(pools []*poolState, cands []*packCandidate) bool {
 		l.take(l.bestOf(pools, cands))
 		return true
 	}
-	if slices.ContainsFunc(pools, (*poolState).shared) {
+	if slices.ContainsFunc(pools, (*poolState).shared) || exceeded(pools, cands) {
 		return false
 	}
 	from := len(l.fleet.bins)
@@ -151,8 +151,9 @@ func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 		c.best = nil
 		c.try(packOrder{inTurn: true}, c.last.candidates, math.MaxInt)
 	}
-	for _, order := range scarceOrders {
-		if !slices.ContainsFunc(pools, (*poolState).bounded) || !slices.ContainsFunc(c.best.candidates, hasPods) || l.budget.over() {
+	for i, order := range scarceOrders {
+		if !slices.ContainsFunc(pools, (*poolState).bounded) || !slices.ContainsFunc(c.best.candidates, hasPods) || l.budget.over() ||
+			i > 0 && c.spent > limit {
 			break
 		}
 		order.inTurn = inTurn

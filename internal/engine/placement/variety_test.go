@@ -49,36 +49,47 @@ spec: {template: {spec: {requirements: []}}}
 // its available offerings, and the values of its types that its pods allow. Strict: the pod is refused, or another pool
 // takes it. BestEffort: the minimum is lowered, and the claim is marked.
 func TestMinValuesOfClaims(t *testing.T) {
-	const spread = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: WHEN, labelSelector: {matchLabels: {app: web}}}]"
-	const prefer = "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [b]}]}}]}}"
+	const spread = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, " +
+		"whenUnsatisfiable: WHEN, labelSelector: {matchLabels: {app: web}}}]"
+	const prefer = "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, " +
+		"preference: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [b]}]}}]}}"
 	for name, c := range map[string]struct {
 		zones, types, tenancies int
 		pod, out                string
 		relax                   bool
 		alone, beside           []string // pool and minValues of the claims, without and with another pool
 	}{
-		"free":                   {2, 2, 2, "", "", false, []string{"varied 2 2 2"}, []string{"varied 2 2 2"}},
-		"pinned zone":            {2, 2, 1, "nodeSelector: {topology.kubernetes.io/zone: b}", "", false, nil, []string{"plain"}},
-		"pinned zone, one":       {1, 2, 1, "nodeSelector: {topology.kubernetes.io/zone: b}", "", false, []string{"varied 1 2 1"}, []string{"varied 1 2 1"}},
-		"pinned zone, relaxed":   {2, 2, 1, "nodeSelector: {topology.kubernetes.io/zone: b}", "", true, []string{"varied 1 2 1 relaxed"}, []string{"varied 1 2 1 relaxed"}},
-		"pinned capacity":        {2, 2, 1, "nodeSelector: {karpenter.sh/capacity-type: spot}", "", false, nil, []string{"plain"}},
-		"pinned capacity, one":   {2, 1, 1, "nodeSelector: {karpenter.sh/capacity-type: spot}", "", false, []string{"varied 2 1 1"}, []string{"varied 2 1 1"}},
-		"pinned capacity, relax": {2, 2, 1, "nodeSelector: {karpenter.sh/capacity-type: spot}", "", true, []string{"varied 2 1 1 relaxed"}, []string{"varied 2 1 1 relaxed"}},
-		"pinned tenancy":         {1, 1, 2, "nodeSelector: {example.com/tenancy: x}", "", false, nil, []string{"plain"}},
-		"pinned tenancy, one":    {1, 1, 1, "nodeSelector: {example.com/tenancy: x}", "", false, []string{"varied 1 1 1"}, []string{"varied 1 1 1"}},
-		"zone b unavailable":     {2, 1, 1, "", " out=b/spot,b/on-demand", false, nil, []string{"plain"}},
-		"zone b on-demand only":  {2, 2, 1, "", " out=b/spot", false, []string{"varied 2 2 1"}, []string{"varied 2 2 1"}},
-		"spot unavailable":       {1, 2, 1, "", " out=a/spot,b/spot,c/spot", false, nil, []string{"plain"}},
-		"zone wished":            {2, 2, 2, prefer, "", false, []string{"varied 2 2 2"}, []string{"plain"}},
-		"spread wished":          {2, 2, 2, strings.Replace(spread, "WHEN", "ScheduleAnyway", 1), "", false, []string{"varied 2 2 2"}, []string{"varied 2 2 2"}}, // two nodes cost too much
-		"spread required":        {2, 2, 2, strings.Replace(spread, "WHEN", "DoNotSchedule", 1), "", false, nil, []string{"plain", "plain"}},
-		"spread, one":            {1, 2, 2, strings.Replace(spread, "WHEN", "DoNotSchedule", 1), "", false, []string{"varied 1 2 2", "varied 1 2 2"}, []string{"varied 1 2 2", "varied 1 2 2"}},
+		"free":        {2, 2, 2, "", "", false, []string{"varied 2 2 2"}, []string{"varied 2 2 2"}},
+		"pinned zone": {2, 2, 1, "nodeSelector: {topology.kubernetes.io/zone: b}", "", false, nil, []string{"plain"}},
+		"pinned zone, one": {1, 2, 1, "nodeSelector: {topology.kubernetes.io/zone: b}", "", false,
+			[]string{"varied 1 2 1"}, []string{"varied 1 2 1"}},
+		"pinned zone, relaxed": {2, 2, 1, "nodeSelector: {topology.kubernetes.io/zone: b}", "", true,
+			[]string{"varied 1 2 1 relaxed"}, []string{"varied 1 2 1 relaxed"}},
+		"pinned capacity": {2, 2, 1, "nodeSelector: {karpenter.sh/capacity-type: spot}", "", false, nil, []string{"plain"}},
+		"pinned capacity, one": {2, 1, 1, "nodeSelector: {karpenter.sh/capacity-type: spot}", "", false,
+			[]string{"varied 2 1 1"}, []string{"varied 2 1 1"}},
+		"pinned capacity, relax": {2, 2, 1, "nodeSelector: {karpenter.sh/capacity-type: spot}", "", true,
+			[]string{"varied 2 1 1 relaxed"}, []string{"varied 2 1 1 relaxed"}},
+		"pinned tenancy": {1, 1, 2, "nodeSelector: {example.com/tenancy: x}", "", false, nil, []string{"plain"}},
+		"pinned tenancy, one": {1, 1, 1, "nodeSelector: {example.com/tenancy: x}", "", false, []string{"varied 1 1 1"},
+			[]string{"varied 1 1 1"}},
+		"zone b unavailable":    {2, 1, 1, "", " out=b/spot,b/on-demand", false, nil, []string{"plain"}},
+		"zone b on-demand only": {2, 2, 1, "", " out=b/spot", false, []string{"varied 2 2 1"}, []string{"varied 2 2 1"}},
+		"spot unavailable":      {1, 2, 1, "", " out=a/spot,b/spot,c/spot", false, nil, []string{"plain"}},
+		"zone wished":           {2, 2, 2, prefer, "", false, []string{"varied 2 2 2"}, []string{"plain"}},
+		"spread wished": {2, 2, 2, strings.Replace(spread, "WHEN", "ScheduleAnyway", 1), "", false,
+			[]string{"varied 2 2 2"}, []string{"varied 2 2 2"}}, // two nodes cost too much
+		"spread required": {2, 2, 2, strings.Replace(spread, "WHEN", "DoNotSchedule", 1), "", false, nil,
+			[]string{"plain", "plain"}},
+		"spread, one": {1, 2, 2, strings.Replace(spread, "WHEN", "DoNotSchedule", 1), "", false,
+			[]string{"varied 1 2 2", "varied 1 2 2"}, []string{"varied 1 2 2", "varied 1 2 2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			types := []byte("m cpu=4 memory=16Gi price=0.2 spot=0.06 zones=a,b,c label:example.com/tenancy=x,y" + c.out + "\n" +
 				"n cpu=8 memory=32Gi price=0.4 spot=0.12 zones=a,b,c label:example.com/tenancy=x,y" + c.out + "\n")
 			for _, also := range []string{"", plainPool} {
-				objects := replaced(variedPool+also, "ZONES", strconv.Itoa(c.zones), "TYPES", strconv.Itoa(c.types), "TENANCIES", strconv.Itoa(c.tenancies), "POD", c.pod)
+				objects := replaced(variedPool+also, "ZONES", strconv.Itoa(c.zones), "TYPES", strconv.Itoa(c.types),
+					"TENANCIES", strconv.Itoa(c.tenancies), "POD", c.pod)
 				snap := readWorld(t, types, objects).snapshot(nil)
 				p := placement.Schedule(snap, placement.Options{RelaxMinValues: c.relax})
 				check(t, snap, p)

@@ -92,7 +92,8 @@ type template struct {
 func (in *Input) templates() []template {
 	var all []template
 	for _, d := range of[*appsv1.Deployment](in) {
-		all = append(all, template{&d.Spec.Template.ObjectMeta, &d.Spec.Template.Spec, d.Spec.Template.Labels[labelApp], int(*d.Spec.Replicas)})
+		all = append(all, template{&d.Spec.Template.ObjectMeta, &d.Spec.Template.Spec, d.Spec.Template.Labels[labelApp],
+			int(*d.Spec.Replicas)})
 	}
 	count := map[string]int{}
 	for _, p := range of[*corev1.Pod](in) {

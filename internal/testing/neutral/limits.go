@@ -24,7 +24,8 @@ func limitChanges() []Change {
 		{Name: "far limits of all", edit: limited("cpu", "1000", "memory", "8000Gi", "nodes", "200", perHour, "100")},
 		{Name: "far quota of cpu", edit: quota("cpu", "1000", nil)},
 		{Name: "far quota of nodes", edit: quota("nodes", "200", nil)},
-		{Name: "quota of no node", edit: quota("nodes", "1", &metav1.LabelSelector{MatchLabels: map[string]string{"example.org/none": "true"}})},
+		{Name: "quota of no node", edit: quota("nodes", "1",
+			&metav1.LabelSelector{MatchLabels: map[string]string{"example.org/none": "true"}})},
 	}
 }
 

@@ -47,7 +47,8 @@ func (p *pool) object() *karpv1.NodePool {
 	o := &karpv1.NodePool{TypeMeta: kind("karpenter.sh/v1", "NodePool"), ObjectMeta: metav1.ObjectMeta{Name: p.name}}
 	spec := &o.Spec.Template.Spec
 	spec.NodeClassRef = classRef
-	spec.Requirements = []karpv1.Requirement{required(corev1.LabelOSStable, "In", "linux"), required(corev1.LabelArchStable, "In", p.archs...),
+	spec.Requirements = []karpv1.Requirement{required(corev1.LabelOSStable, "In", "linux"), required(corev1.LabelArchStable,
+		"In", p.archs...),
 		required(karpv1.LabelCapacityType, "In", p.capacity...)}
 	if p.families != nil {
 		spec.Requirements = append(spec.Requirements, required(labelFamily, "In", p.families...))

@@ -25,7 +25,8 @@ func objectChanges() []Change {
 		{Name: "overlay that adds nothing", edit: overlay("+0%", corev1.LabelOSStable, "linux")},
 		{Name: "far LimitRange", edit: always(func(in *Input) {
 			l := &corev1.LimitRange{TypeMeta: kind("v1", "LimitRange"), ObjectMeta: named("far")}
-			l.Spec.Limits = []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: corev1.ResourceList{"cpu": resource.MustParse("500")}}}
+			l.Spec.Limits = []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer,
+				Max: corev1.ResourceList{"cpu": resource.MustParse("500")}}}
 			in.add(l)
 		})},
 		{Name: "names of pools", edit: always(renamePools)},

@@ -45,11 +45,14 @@ func podChanges() []Change {
 			return true
 		})},
 		{Name: "preference that every node matches", edit: with(corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1, Preference: corev1.NodeSelectorTerm{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelOSStable, Operator: "In", Values: []string{"linux"}}}}}}}})},
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1,
+				Preference: corev1.NodeSelectorTerm{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelOSStable, Operator: "In",
+						Values: []string{"linux"}}}}}}}})},
 		{Name: "one of two terms that every node matches", edit: with(corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelOSStable, Operator: "In", Values: []string{"linux"}}}},
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelOSStable, Operator: "In",
+					Values: []string{"linux"}}}},
 				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelArchStable, Operator: "Exists"}}}}}}})},
 		{Name: "priority class of equal value", edit: prioritized},
 		{Name: "grace period and scheduler's name", edit: eachTemplate(func(t template) bool {

@@ -55,7 +55,8 @@ func Folder(folder string, disrupt bool) (Decision, error) {
 	outcome := neutral.Outcome{Cost: a.CostPerHour, Unschedulable: a.Pods.Unschedulable}
 	for i := range a.Nodes {
 		n := &a.Nodes[i]
-		outcome.Nodes = append(outcome.Nodes, neutral.Node{Pool: n.NodePool, Type: n.InstanceType, Types: n.InstanceTypes, Price: n.PricePerHour})
+		outcome.Nodes = append(outcome.Nodes, neutral.Node{Pool: n.NodePool, Type: n.InstanceType, Types: n.InstanceTypes,
+			Price: n.PricePerHour})
 	}
 	return Decision{outcome, a.Stats.CPUSeconds}, errors.Join(read.Problems...)
 }
