@@ -130,7 +130,8 @@ func (ps *poolState) scarce() bool {
 // under a limit on nodes, and nodes with little unused memory under a limit on memory. The last order opens the nodes
 // that hold the most pods, the smallest pods first.
 // The first order is tried whatever work it is.
-var scarceOrders = []packOrder{{scarcity: 16}, {scarcity: 1}, {scarcity: 1e6}, {scarcity: 1e6, count: true, compare: smallPodsFirst}}
+var scarceOrders = []packOrder{{scarcity: 16}, {scarcity: 4}, {scarcity: 1}, {scarcity: 0.25}, {scarcity: 1e6},
+	{scarcity: 1e6, count: true, compare: smallPodsFirst}}
 
 // exceeded reports whether the limits of the pools, however they are used, cannot hold what the candidates request.
 func exceeded(pools []*poolState, cands []*packCandidate) bool {

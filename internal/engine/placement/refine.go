@@ -10,10 +10,10 @@ import (
 // costs a node. So bins of few pods are filled again with fewer pods of one candidate, while their value rises.
 
 const (
-	// fewToRefine is how many candidates and pods a packing may have whose bins are refined.
-	fewCandidates, fewToRefine = 16, 64
-	// fewest is by how many pods of a candidate at the most a filling differs from the one before.
-	fewest = 2
+	// maxCandidates and maxPods are how many of them a packing may have whose bins are refined.
+	maxCandidates, maxPods = 16, 64
+	// maxFewer is by how many pods of a candidate at the most a filling differs from the one before.
+	maxFewer = 2
 	// noCap is the cap of a candidate without one.
 	noCap = math.MaxInt
 	// promising is how much dearer than the best bin so far a bin may be that is refined.
@@ -26,7 +26,7 @@ func refines(cands []*packCandidate) bool {
 	for _, cand := range cands {
 		pods += len(cand.left)
 	}
-	return len(cands) > 1 && len(cands) <= fewCandidates && pods <= fewToRefine
+	return len(cands) > 1 && len(cands) <= maxCandidates && pods <= maxPods
 }
 
 // refine fills the trial bin of the search again with fewer pods of one candidate, while that raises its value.
@@ -35,7 +35,7 @@ func (k *packing) refine(s *binSearch, ps *poolState, o *offer, p typeOffering) 
 		better = false
 		for i := range s.trial.planned {
 			planned := s.trial.planned[i]
-			for less := 1; less <= min(fewest, planned.count) && !better; less++ {
+			for less := 1; less <= min(maxFewer, planned.count) && !better; less++ {
 				planned.candidate.cap = planned.count - less
 				k.fill(s.spare.restart(ps, p, o, len(k.fleet.counters.totals)), s.seed)
 				planned.candidate.cap = noCap

@@ -151,9 +151,9 @@ func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 		c.best = nil
 		c.try(packOrder{inTurn: true}, c.last.candidates, math.MaxInt)
 	}
+	short := slices.ContainsFunc(pools, (*poolState).bounded) && slices.ContainsFunc(c.best.candidates, hasPods)
 	for i, order := range scarceOrders {
-		if !slices.ContainsFunc(pools, (*poolState).bounded) || !slices.ContainsFunc(c.best.candidates, hasPods) || l.budget.over() ||
-			i > 0 && c.spent > limit {
+		if !short || l.budget.over() || i > 0 && c.spent > limit {
 			break
 		}
 		order.inTurn = inTurn
