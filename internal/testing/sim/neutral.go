@@ -10,8 +10,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Neutral: what does not matter leaves the cost of a plan as it is: a limit that is not reached, a pool that no pod
-// tolerates, a rule that selects no pod.
+// Neutral is the property that what does not matter leaves the cost of a plan as it is: a limit that is not reached, a pool
+// that no pod tolerates, a rule that selects no pod.
 const Neutral = "neutral"
 
 // neutralChange is a change to facts that leaves the best plan as it is.
