@@ -7,7 +7,7 @@ import (
 
 // ScheduleScanning is Schedule with the slow choice of domains: every pod examines all of them.
 func ScheduleScanning(snap *model.Snapshot, opts Options) *plan.Provision {
-	opts.boundSoftSpread, opts.refine = true, true
+	opts.Provisioning = true
 	s := newScheduler(snap, &opts, nil)
 	s.assigner.admission.scan = true
 	return s.schedule()

@@ -28,10 +28,11 @@ type Options struct {
 	// WorkBudget is how many evaluations a run may make (whether a group fits a node, a bin or a domain); 0 means no
 	// limit. If they do not suffice, the plan is the part finished so far: see budget.go.
 	WorkBudget int
-	// boundSoftSpread bounds what ScheduleAnyway may cost, and ignoreSoftSpread ignores it.
-	boundSoftSpread, ignoreSoftSpread bool
-	// refine fills bins of few pods as well as possible, which what-ifs have no time for.
-	refine bool
+	// Provisioning plans what is launched, and not a what-if: the price of ScheduleAnyway is bounded, and bins of few pods
+	// are filled as well as possible. Schedule sets it.
+	Provisioning bool
+	// IgnoreSoftSpread ignores topology spread with ScheduleAnyway.
+	IgnoreSoftSpread bool
 }
 
 // ProductionNodePrice is 0.005 USD per hour.

@@ -107,7 +107,7 @@ func (q *queue) fill() {
 
 // levels lists what is in force for pods of the shape, step by step.
 func (q *queue) levels(s *model.Shape, preferTaints bool) []level {
-	if q.opts.ignoreSoftSpread && slices.ContainsFunc(s.Spread, func(c model.Spread) bool { return c.Soft }) {
+	if q.opts.IgnoreSoftSpread && slices.ContainsFunc(s.Spread, func(c model.Spread) bool { return c.Soft }) {
 		list := levels(s, q.opts.IgnorePreferences, preferTaints)
 		for i := range list {
 			list[i].spreads = slices.DeleteFunc(list[i].spreads, func(at int) bool { return s.Spread[at].Soft })

@@ -10,7 +10,7 @@ import (
 // Schedule plans the pending pods of the snapshot, and then its virtual pods. It depends only on its arguments: the same
 // snapshot gives the same plan.
 func Schedule(snap *model.Snapshot, opts Options) *plan.Provision {
-	opts.boundSoftSpread, opts.refine = true, true
+	opts.Provisioning = true
 	p := newScheduler(snap, &opts, nil).schedule()
 	p.Virtual = ScheduleVirtual(snap, opts, p)
 	return p
@@ -60,11 +60,11 @@ const mostSoft, leastSoft = 3, 2
 // withinSoftSpread returns this run, or one without soft spread if the nodes of this one cost too much for a preference.
 func (s *scheduler) withinSoftSpread() *scheduler {
 	soft := slices.ContainsFunc(s.queue.groups, func(pg *pendingGroup) bool { return pg.softly() })
-	if !soft || !s.opts.boundSoftSpread || len(s.fleet.bins) == 0 || s.budget.over() {
+	if !soft || !s.opts.Provisioning || len(s.fleet.bins) == 0 || s.budget.over() {
 		return s
 	}
 	opts := *s.opts
-	opts.ignoreSoftSpread = true
+	opts.IgnoreSoftSpread = true
 	without := newScheduler(s.snap, &opts, s.cache)
 	without.budget.work, without.deferral.pods, without.assigner.admission.scan = s.budget.work, s.deferral.pods, s.assigner.admission.scan
 	without.place(s.budget.mode)

@@ -130,7 +130,7 @@ func (l *launcher) take(a *attempt) {
 // bestOf returns the best packing of the pools.
 func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 	c := &comparison{launcher: l, pools: pools, from: len(l.fleet.bins), offerings: l.fleet.offeringsFor(cands),
-		few: l.opts.refine && refines(cands)}
+		few: l.opts.Provisioning && refines(cands)}
 	limit := l.budget.spare(effortFor(cands) * max(1, l.opts.Effort))
 	forced := slices.ContainsFunc(cands, func(cand *packCandidate) bool { return cand.forced() > 1 })
 	c.try(packOrders[0], cands, math.MaxInt)
