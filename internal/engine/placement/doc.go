@@ -4,7 +4,7 @@
 //	Schedule(snapshot)
 //	  1 reserved   pods go where they have a reservation, by nomination or by their claim, while they fit
 //	  2 existing   groups, largest first, onto nodes in the snapshot's order
-//	  3 new        pool by pool, heaviest first: the admissible groups, the bins to open, the types of each bin
+//	  3 new        weight by weight, heaviest first: the admissible groups, the bins to open, the pool and types of each
 //	  4 refused    a verdict per pool for every group that is left
 //	  5 virtual    the same for virtual pods, on what is left (ScheduleVirtual)
 //
