@@ -10,7 +10,7 @@ import (
 //	queue      the groups to place, with their levels of relaxation
 //	counters   pods by domain and host; admission evaluates the rules between pods on them
 //	nodes      existing nodes; fitChecker determines whether pods fit on a node or in a bin
-//	fleet      new nodes (bins), and what the limits of the pools leave; launcher opens bins, packing fills the pools of a weight
+//	fleet      new nodes (bins), and what the limits leave; launcher opens bins, packing fills the pools of a weight
 //	assigner   assigns groups to domains; solver repeats assigning, filling and launching in rounds
 //	binds      the order in which the pods can be bound
 //	claims     bins as claims of the plan; refusals explains what is left
