@@ -65,7 +65,7 @@ func (s *scheduler) withinSoftSpread() *scheduler {
 	}
 	opts := *s.opts
 	opts.IgnoreSoftSpread = true
-	without := newScheduler(s.snap, &opts, s.cache)
+	without := newScheduler(s.snap, &opts, nil) // this run, in the memory of its cache, may still become the result
 	without.budget.work, without.deferral.pods, without.assigner.admission.scan = s.budget.work, s.deferral.pods, s.assigner.admission.scan
 	without.place(s.budget.mode)
 	refused, fewer := countPods(s.solver.refused), countPods(without.solver.refused)
