@@ -159,7 +159,7 @@ func TestInterruptedOfferingIsClosed(t *testing.T) {
 		t.Fatalf("%d changes before any notice", len(changes))
 	}
 	open := func() int {
-		return len(slices.DeleteFunc(p.OfferingStates(), func(s OfferingState) bool {
+		return len(slices.DeleteFunc(p.offeringStates(), func(s offeringState) bool {
 			return !s.Available ||
 				s.CapacityType != karpv1.CapacityTypeSpot
 		}))

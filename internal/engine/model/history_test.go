@@ -276,8 +276,8 @@ func describePool(s *model.Snapshot, p *model.Pool) string {
 		return b.String()
 	}
 	for r, name := range s.Resources {
-		if limit := p.LimitOf(quantity.Resource(r)); limit != model.NoLimit {
-			fmt.Fprintf(&b, " limit %s %d", name, limit)
+		if r < len(p.Limit) && p.Limit[r] != model.NoLimit {
+			fmt.Fprintf(&b, " limit %s %d", name, p.Limit[r])
 		}
 	}
 	for t := range p.Eligible.All() {

@@ -44,14 +44,6 @@ type Pool struct {
 // NoLimit represents a limit that is not set.
 const NoLimit = -1
 
-// LimitOf returns the limit of a resource, NoLimit if there is none.
-func (p *Pool) LimitOf(r quantity.Resource) int64 {
-	if int(r) < len(p.Limit) {
-		return p.Limit[r]
-	}
-	return NoLimit
-}
-
 func comparePools(a, b *Pool) int {
 	return cmp.Or(cmp.Compare(b.Weight, a.Weight), strings.Compare(b.Name, a.Name))
 }

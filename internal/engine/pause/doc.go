@@ -1,4 +1,5 @@
-// Package pause is the only answer to "this failed again": what fails or repeats waits, and longer each time.
+// Package pause is the answer to "this failed again": what fails or repeats waits, and longer each time. Removals and the
+// health of a NodePool still count by themselves (controller/removal, controller/nodepool).
 //
 //	nothing --Fail--> remembered --Fail, more than tolerated--> paused: 1, 2, 4, 8, 16, 30 minutes
 //	   ^                  |                                       |  ^

@@ -29,9 +29,6 @@ func TestEmbedded(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("meta -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"us-east-1", "us-gov-east-1", "us-gov-west-1"}, catalog.PriceRegions()); diff != "" {
-		t.Errorf("regions with prices -want +got:\n%s", diff)
-	}
 	for _, source := range []string{"getmoto/moto 0af643a5d 2026-08-22 (Apache-2.0)",
 		"aws/karpenter-provider-aws 1d927085d 2026-08-21 (Apache-2.0)"} {
 		found := false
@@ -46,14 +43,14 @@ func TestEmbedded(t *testing.T) {
 
 func TestUnpriced(t *testing.T) {
 	none := map[string]int{} // type -> regions without a price
-	for _, region := range Load().PriceRegions() {
+	for region := range Load().Meta.PriceStamps {
 		for _, name := range Load().Unpriced(region) {
 			none[name]++
 		}
 	}
 	var nowhere []string
 	for name, regions := range none {
-		if regions == len(Load().PriceRegions()) {
+		if regions == len(Load().Meta.PriceStamps) {
 			nowhere = append(nowhere, name)
 		}
 	}

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -194,9 +193,6 @@ func (c *Catalog) Type(name string) (*Type, bool) {
 	}
 	return &c.Types[at], true
 }
-
-// PriceRegions lists the regions with prices, sorted.
-func (c *Catalog) PriceRegions() []string { return slices.Sorted(maps.Keys(c.Meta.PriceStamps)) }
 
 // Unpriced lists the names of the types without an on-demand price in the region, sorted.
 func (c *Catalog) Unpriced(region string) []string {

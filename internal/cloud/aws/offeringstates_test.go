@@ -6,8 +6,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
-// OfferingState is an offering of EC2 in the region, independent of node classes.
-type OfferingState struct {
+// offeringState is an offering of EC2 in the region, independent of node classes.
+type offeringState struct {
 	Type, Zone, CapacityType string
 	// Price is in USD per hour, 0 if unknown.
 	Price float64
@@ -15,27 +15,27 @@ type OfferingState struct {
 	Available bool
 }
 
-// OfferingStates returns all offerings of the region with their current state.
-func (p *Provider) OfferingStates() []OfferingState {
-	var sales []OfferingState
+// offeringStates returns all offerings of the region with their current state.
+func (p *Provider) offeringStates() []offeringState {
+	var sales []offeringState
 	instanceTypes := p.catalogs.types()
 	for i := range instanceTypes {
 		t := &instanceTypes[i]
 		for _, zone := range t.ZonesIn(p.opts.Region) {
 			if t.SupportsUsage(catalog.UsageOnDemand) {
 				price, known := p.prices.OnDemand(t.Name)
-				sales = append(sales, p.offeringState(t, zone, karpv1.CapacityTypeOnDemand, price, known))
+				sales = append(sales, p.stateOf(t, zone, karpv1.CapacityTypeOnDemand, price, known))
 			}
 			if t.SupportsUsage(catalog.UsageSpot) {
 				price, known := p.prices.Spot(t.Name, zone)
-				sales = append(sales, p.offeringState(t, zone, karpv1.CapacityTypeSpot, price, known))
+				sales = append(sales, p.stateOf(t, zone, karpv1.CapacityTypeSpot, price, known))
 			}
 		}
 	}
 	return sales
 }
 
-func (p *Provider) offeringState(t *catalog.Type, zone, capacityType string, price float64, known bool) OfferingState {
+func (p *Provider) stateOf(t *catalog.Type, zone, capacityType string, price float64, known bool) offeringState {
 	gone := p.unavailable.Has(instance.Offer{CapacityType: capacityType, Type: t.Name, Zone: zone})
-	return OfferingState{Type: t.Name, Zone: zone, CapacityType: capacityType, Price: price, Available: known && !gone}
+	return offeringState{Type: t.Name, Zone: zone, CapacityType: capacityType, Price: price, Available: known && !gone}
 }
