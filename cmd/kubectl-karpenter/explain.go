@@ -108,8 +108,9 @@ func bareName(command *cobra.Command, name string) string {
 type explanation struct {
 	live          offline.Cluster
 	instanceTypes string
-	// from are files that are read instead of the cluster.
+	// from are files that are read instead of the cluster, - for in.
 	from       []string
+	in         io.Reader
 	output     string
 	everywhere bool
 	policy     offline.Policy
@@ -124,7 +125,7 @@ type explanation struct {
 
 // print prints the answer once, or with --watch whenever it changes.
 func (e *explanation) print(command *cobra.Command, answer func(context.Context, io.Writer) error) error {
-	e.progress = command.ErrOrStderr()
+	e.progress, e.in = command.ErrOrStderr(), command.InOrStdin()
 	return e.watch.run(command.Context(), command.OutOrStdout(), e.progress, func(ctx context.Context, out io.Writer) error {
 		if err := answer(ctx, out); err != nil || e.files == nil {
 			return err
@@ -210,9 +211,8 @@ func newExplainWorkloadCommand(kind string, aliases []string) *cobra.Command {
 
 func (e *explanation) addFlags(flags *pflag.FlagSet) {
 	addClusterFlags(flags, &e.live)
-	flags.StringArrayVar(&e.from, "from", nil,
-		"capture, or file or folder of manifests, to read instead of the cluster; may be repeated")
-	flags.StringVar(&e.now, "now", "", "the time of the decision with --from, RFC 3339 (default: the newest timestamp of the files)")
+	addFilesFlag(flags, &e.from, "capture, or file or folder of manifests, to read instead of the cluster")
+	flags.StringVar(&e.now, "now", "", "the time of the decision with -f, RFC 3339 (default: the newest timestamp of the files)")
 	flags.StringVar(&e.instanceTypes, "instance-types", "", "file of instance types and prices (default: those of the cloud provider)")
 	flags.StringVarP(&e.output, "output", "o", formatText, orList(formats))
 	addPolicyFlags(flags, &e.policy)
@@ -278,10 +278,10 @@ func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSe
 	if err := errors.Join(e.live.Check(), e.policy.Check()); err != nil {
 		return nil, err
 	}
-	source := offline.Source{Live: len(e.from) == 0, Paths: e.from, Cluster: &e.live, InstanceTypes: e.instanceTypes}
+	source := offline.Source{Live: len(e.from) == 0, Paths: e.from, Stdin: e.in, Cluster: &e.live, InstanceTypes: e.instanceTypes}
 	switch {
 	case source.Live && e.now != "":
-		return nil, cli.UsageErrorf("--now is for --from: a cluster is as it is now")
+		return nil, cli.UsageErrorf("--now is for -f: a cluster is as it is now")
 	case source.Live:
 		source.Now = now
 	case e.now != "":
@@ -412,9 +412,9 @@ func newExplainQuotaCommand() *cobra.Command {
 		Short:   "Explain which nodes a CapacityQuota counts, what is left of it, and what it excludes",
 		Long: `Reads the cluster once, decides as the controller would, and prints what the nodes of a CapacityQuota use of its limits,
 which nodes and NodePools count, whether a further node of each NodePool fits, and for which pods the quota excludes a
-NodePool. With --from, a capture or manifests are read instead of the cluster. Nothing is changed.`,
+NodePool. With -f, a capture or manifests are read instead of the cluster. Nothing is changed.`,
 		Example: "  kubectl karpenter explain quota gpus\n  kubectl karpenter explain quota gpus -o json\n" +
-			"  kubectl karpenter explain quota gpus --from capture.json",
+			"  kubectl karpenter explain quota gpus -f capture.json",
 	})
 }
 

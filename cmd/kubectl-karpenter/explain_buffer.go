@@ -20,9 +20,9 @@ func newExplainBufferCommand() *cobra.Command {
 		Short:   "Explain where the room of a CapacityBuffer is, what it costs, and why some is missing",
 		Long: `Reads the cluster once, decides as the controller would, and prints for how many pods a CapacityBuffer asks and gets room,
 on which nodes the room is or would be launched, its price, and for pods without room the constraint that excludes each
-pool. With --from, a capture or manifests are read instead of the cluster. Nothing is changed.`,
+pool. With -f, a capture or manifests are read instead of the cluster. Nothing is changed.`,
 		Example: "  kubectl karpenter explain buffer web/spare\n  kubectl karpenter explain buffer spare -n web -o json\n" +
-			"  kubectl karpenter explain buffer web/spare --from capture.json",
+			"  kubectl karpenter explain buffer web/spare -f capture.json",
 		Args: oneName("the CapacityBuffer as NAMESPACE/NAME, or NAME and --namespace"),
 
 		ValidArgsFunction: completeName("CapacityBuffer"),
@@ -33,7 +33,7 @@ pool. With --from, a capture or manifests are read instead of the cluster. Nothi
 		},
 	}
 	addNamespaceFlag(command.Flags(), &e.live.Connection,
-		"namespace of the CapacityBuffer (default: that of the kubeconfig's context; with --from any)")
+		"namespace of the CapacityBuffer (default: that of the kubeconfig's context; with -f any)")
 	e.addFlags(command.Flags())
 	e.watch.addFlags(command.Flags())
 	return command

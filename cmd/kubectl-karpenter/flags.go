@@ -68,6 +68,14 @@ func addNamespaceFlag(flags *pflag.FlagSet, c *offline.Connection, usage string)
 	flags.StringVarP(&c.Namespace, "namespace", "n", "", usage)
 }
 
+// addFilesFlag adds the flag -f for what is read, and its earlier name.
+func addFilesFlag(flags *pflag.FlagSet, files *[]string, usage string) {
+	flags.StringArrayVarP(files, "filename", "f", nil, usage+"; - for standard input; may be repeated")
+	earlier := *flags.Lookup("filename")
+	earlier.Name, earlier.Shorthand, earlier.Hidden = "from", "", true
+	flags.AddFlag(&earlier)
+}
+
 // addClusterFlags adds the flags that select the cluster and the source of its prices.
 func addClusterFlags(flags *pflag.FlagSet, c *offline.Cluster) {
 	addConnectionFlags(flags, &c.Connection)

@@ -33,9 +33,9 @@ func newReportCommand() *cobra.Command { return reportCommandAt(time.Now) }
 func reportCommandAt(now func() time.Time) *cobra.Command {
 	f := reportFlags{consultation: consultation{now: now}}
 	command := &cobra.Command{
-		Use:   "report --live | --from FILE|DIR|- ...",
+		Use:   "report --live | -f FILE|DIR|- ...",
 		Short: "Write fleet, cost, savings, pending pods and findings of a cluster as one file",
-		Long: `Reads a live cluster (--live), or a capture or manifests (--from), and writes one file for others: the fleet as picture and
+		Long: `Reads a live cluster (--live), or a capture or manifests (-f), and writes one file for others: the fleet as picture and
 table, its cost beside that of a fresh fleet and the lower bound, the plan, what keeps nodes although they could be
 removed and what that costs, why pods are pending, and with --live what "doctor" finds. Nothing is changed in the
 cluster.
@@ -44,7 +44,7 @@ The HTML loads nothing from elsewhere, and needs no script. Markdown and JSON ho
 
 Settings of the doctor come from the environment variables that the verb "doctor" reads, such as CLUSTER_NAME.`,
 		Example: "  kubectl karpenter report --live > report.html\n  kubectl karpenter report --live -o markdown\n" +
-			"  kubectl karpenter report --from capture.json -o json",
+			"  kubectl karpenter report -f capture.json -o json",
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return f.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
@@ -69,7 +69,7 @@ func (f *reportFlags) run(ctx context.Context, in io.Reader, out, progress io.Wr
 		return err
 	}
 	if f.cluster == (len(f.from) > 0) {
-		return cli.UsageErrorf("want one of --live, to read a cluster, and --from, to read files")
+		return cli.UsageErrorf("want one of --live, to read a cluster, and -f, to read files")
 	}
 	overview, err := f.overview(in)(ctx)
 	if err != nil {

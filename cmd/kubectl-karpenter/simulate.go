@@ -87,7 +87,7 @@ Input that cannot be read is reported on standard error; the rest is decided and
 
 func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	s.source.Cluster = &s.cluster
-	flags.StringArrayVarP(&s.source.Paths, "filename", "f", nil, "file or folder of manifests, - for standard input; may be repeated")
+	addFilesFlag(flags, &s.source.Paths, "file or folder of manifests")
 	flags.StringVar(&s.source.InstanceTypes, "instance-types", "",
 		"file of instance types and prices (default: instance-types.json in a folder given by -f, else those of the cloud provider)")
 	flags.BoolVar(&s.source.Live, "live", false, "read the cluster that the kubeconfig names, and change nothing there")

@@ -87,7 +87,7 @@ func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) e
 			Sort: v.sort, Reverse: v.reverse, Filter: v.filter}
 		return program.Run(ctx)
 	}
-	v.progress = progress
+	v.progress, v.in = progress, in
 	fleet, err := v.fleet(ctx)
 	if err != nil {
 		return err

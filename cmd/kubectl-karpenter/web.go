@@ -43,13 +43,13 @@ func newWebCommand() *cobra.Command {
 pending, what keeps nodes although they could be removed and what that costs, the cost by pool, zone and type, and
 what-ifs with changed pools, prices, zones and pods. Nothing is changed in the cluster.
 
-The cluster is read with the user's own permissions, as "top" does, while the page is open. With --from the page shows a
+The cluster is read with the user's own permissions, as "top" does, while the page is open. With -f the page shows a
 capture, or manifests, without any cluster.
 
 The address contains a token that works once; after that, the address for a further browser is printed. The program ends
 with Ctrl-C.`,
-		Example: "  kubectl karpenter web\n  kubectl karpenter web --from capture.json --no-browser\n" +
-			"  kubectl get nodepools,nodeclaims,nodes,pods,pdb -A -o json | kubectl karpenter web --from -",
+		Example: "  kubectl karpenter web\n  kubectl karpenter web -f capture.json --no-browser\n" +
+			"  kubectl get nodepools,nodeclaims,nodes,pods,pdb -A -o json | kubectl karpenter web -f -",
 		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return f.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
@@ -69,8 +69,7 @@ func (f *pageFlags) addFlags(flags *pflag.FlagSet) {
 // addSourceFlags adds the flags that select what is read, and the options of decisions.
 func (f *pageFlags) addSourceFlags(flags *pflag.FlagSet) {
 	addClusterFlags(flags, &f.live)
-	flags.StringArrayVar(&f.from, "from", nil,
-		"capture, or file or folder of manifests, to show in place of a cluster; - for standard input; may be repeated")
+	addFilesFlag(flags, &f.from, "capture, or file or folder of manifests, to show in place of a cluster")
 	flags.StringVar(&f.instanceTypes, "instance-types", "", "file of instance types and prices (default: those of the cloud provider)")
 	addPolicyFlags(flags, &f.policy)
 	addDisruptFlags(flags, &f.policy)
@@ -93,14 +92,13 @@ func (f *pageFlags) run(ctx context.Context, in io.Reader, out, progress io.Writ
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	options := web.Options{Live: len(f.from) == 0, Interval: f.interval, Source: f.source(),
-		Used: func(address string) { fmt.Fprintf(progress, "for a further browser: %s\n", address) }}
+		Command: f.reads(), Used: func(address string) { fmt.Fprintf(progress, "for a further browser: %s\n", address) }}
 	if options.Live {
 		if _, err := f.live.Config(); err != nil {
 			return err
 		}
 		options.Read = f.overview(nil)
 	} else {
-		options.Command = "-f " + strings.Join(f.from, " -f ")
 		// Files are read before the address is printed: an unreadable one is an error of the command line.
 		overview, err := f.overview(in)(ctx)
 		if err != nil {
@@ -128,6 +126,21 @@ func (f *pageFlags) run(ctx context.Context, in io.Reader, out, progress io.Writ
 // source returns what is read, in words.
 func (f *pageFlags) source() string {
 	return cmp.Or(strings.Join(f.from, ", "), f.live.Name(), "the cluster")
+}
+
+// reads returns the flags by which other verbs read the same.
+func (f *pageFlags) reads() []string {
+	var flags []string
+	for _, file := range f.from {
+		flags = append(flags, "-f", file)
+	}
+	for _, set := range [][2]string{{"--kubeconfig", f.live.Kubeconfig}, {"--context", f.live.Context},
+		{"--cloud-provider", f.live.CloudProvider}, {"--instance-types", f.instanceTypes}} {
+		if set[1] != "" {
+			flags = append(flags, set[0], set[1])
+		}
+	}
+	return flags
 }
 
 // overview returns a function that reads the cluster, or the files.

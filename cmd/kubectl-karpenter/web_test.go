@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +63,12 @@ func webOf(t *testing.T, arguments ...string) (address string, end func() error)
 // webPage opens a session, and returns a page and its status.
 func webPage(t *testing.T, address, path string) (string, int) {
 	t.Helper()
+	return webSession(t, address)(path)
+}
+
+// webSession opens a session, and returns a function that returns a page and its status.
+func webSession(t *testing.T, address string) func(path string) (string, int) {
+	t.Helper()
 	at, err := url.Parse(address)
 	if err != nil || at.Hostname() != "127.0.0.1" || len(at.Fragment) != 64 {
 		t.Fatalf("the address is %q: %v", address, err)
@@ -73,21 +82,24 @@ func webPage(t *testing.T, address, path string) (string, int) {
 		t.Fatal(err)
 	}
 	answer.Body.Close()
-	request = httptest.NewRequestWithContext(t.Context(), http.MethodGet, at.Scheme+"://"+at.Host+path, nil)
-	request.RequestURI = ""
-	for _, cookie := range answer.Cookies() {
-		request.AddCookie(cookie)
+	cookies := answer.Cookies()
+	return func(path string) (string, int) {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, at.Scheme+"://"+at.Host+path, nil)
+		request.RequestURI = ""
+		for _, cookie := range cookies {
+			request.AddCookie(cookie)
+		}
+		answer, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		var text bytes.Buffer
+		if _, err := text.ReadFrom(answer.Body); err != nil {
+			t.Fatal(err)
+		}
+		return text.String(), answer.StatusCode
 	}
-	answer, err = http.DefaultTransport.RoundTrip(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(answer.Body); err != nil {
-		t.Fatal(err)
-	}
-	return text.String(), answer.StatusCode
 }
 
 // TestWebLive serves the page of a live cluster until the context ends.
@@ -100,6 +112,51 @@ func TestWebLive(t *testing.T) {
 	}
 	if err := end(); err != nil {
 		t.Errorf("ending: %v", err)
+	}
+}
+
+// sameCommand is the command that a view of the page prints.
+var sameCommand = regexp.MustCompile(`The same in a terminal: <code>kubectl karpenter ([^<]*)</code>`)
+
+// TestWebCommands runs the commands that the views print, for files and for a cluster.
+func TestWebCommands(t *testing.T) {
+	pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec:\n  template:\n    spec:\n" +
+		"      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}\n      requirements: []\n"
+	folder := files(t, map[string]string{"a fleet.yaml": pool, "types.json": shopJSON, "pool.yaml": pool,
+		"changed-pool.yaml": strings.Replace(pool, "spec:\n", "spec:\n  limits: {cpu: 100}\n", 1)})
+	t.Chdir(folder)
+	for name, from := range map[string][]string{
+		"files":   {"-f", "a fleet.yaml", "--instance-types", "types.json"},
+		"cluster": {"--kubeconfig", shop(t), "--instance-types", "types.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address, end := webOf(t, from...)
+			get := webSession(t, address)
+			for _, path := range []string{"/fleet", "/plan", "/pending", "/savings", "/map", "/what-if"} {
+				text, status := get(path)
+				found := sameCommand.FindStringSubmatch(text)
+				if status != http.StatusOK || found == nil {
+					t.Errorf("%s: status %d, no command", path, status)
+					continue
+				}
+				split := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s\\n' "+html.UnescapeString(found[1]))
+				words, err := split.Output()
+				if err != nil {
+					t.Fatalf("%s prints %s: %v", path, found[1], err)
+				}
+				root := newRootCommand()
+				root.SetArgs(strings.Split(strings.TrimSpace(string(words)), "\n"))
+				var said bytes.Buffer
+				root.SetOut(&said)
+				root.SetErr(&said)
+				if err := root.ExecuteContext(t.Context()); err != nil {
+					t.Errorf("%s prints %s: %v\n%s", path, found[1], err, said.String())
+				}
+			}
+			if err := end(); err != nil {
+				t.Errorf("ending: %v", err)
+			}
+		})
 	}
 }
 

@@ -20,8 +20,9 @@ import (
 type Options struct {
 	// Read reads the cluster or the file.
 	Read func(context.Context) (*offline.Overview, error)
-	// Source is what is read, in words for the head of the page; Command is the part of a command line that reads it.
-	Source, Command string
+	// Source is what is read, in words for the head of the page; Command holds the flags by which commands read it.
+	Source  string
+	Command []string
 	// Live says that a later reading may differ. Interval is the least time between two readings.
 	Live     bool
 	Interval time.Duration

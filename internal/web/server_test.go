@@ -140,7 +140,7 @@ func (c *client) get(path string) (string, *http.Response) {
 
 func ofFile(t *testing.T, text string) Options {
 	o := overview(t, text)
-	return Options{Source: "cluster.yaml", Command: "-f cluster.yaml", Read: func(context.Context) (*offline.Overview,
+	return Options{Source: "cluster.yaml", Command: []string{"-f", "cluster.yaml"}, Read: func(context.Context) (*offline.Overview,
 		error) {
 		return o, nil
 	}}

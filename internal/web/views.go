@@ -74,8 +74,11 @@ func showFleet(r *request) (*shown, error) {
 // command returns the command that says the same as a view.
 func (r *request) command(verb string) string {
 	text := "kubectl karpenter " + verb
-	if r.server.options.Command != "" {
-		text += " " + r.server.options.Command
+	if r.server.options.Live && strings.HasPrefix(verb, "simulate ") {
+		text += " --live"
+	}
+	for _, word := range r.server.options.Command {
+		text += " " + quote(word)
 	}
 	return text
 }

@@ -106,7 +106,7 @@ func (d *demo) capture(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.out, "\nTo see this fleet as a page in the browser, now or later:\n\n  %s web --from %s\n", tool, file)
+	fmt.Fprintf(d.out, "\nTo see this fleet as a page in the browser, now or later:\n\n  %s web -f %s\n", tool, file)
 	return nil
 }
 

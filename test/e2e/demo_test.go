@@ -34,7 +34,7 @@ func TestDemo(t *testing.T) {
 // showsPage runs the command that the demo printed for the page, as a report: that ends by itself.
 func (d *runningDemo) showsPage(t *testing.T) {
 	t.Helper()
-	at, _, found := strings.Cut(d.out.String(), " web --from ")
+	at, _, found := strings.Cut(d.out.String(), " web -f ")
 	if !found {
 		t.Fatalf("the demo printed no command for the page:\n%s", d.out.String())
 	}
