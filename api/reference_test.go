@@ -98,7 +98,7 @@ func keysOf(t *testing.T, folders ...string) []key {
 	for at, comment := range says {
 		_, name, _ := strings.Cut(at, " ")
 		r.values[name] = r.values[at] // if two packages have the name, the value of its own package
-		keys = append(keys, key{name, r.values[at], without(r.values[at], spelled(comment, r.values))})
+		keys = append(keys, key{name, r.values[at], without(r.values[at], spelled(comment, strings.TrimSuffix(at, name), r.values))})
 	}
 	if len(keys) < 40 {
 		t.Fatalf("%d keys", len(keys))
@@ -171,8 +171,8 @@ func (r *reader) valueOf(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// identifier matches a constant's name in a comment.
-var identifier = regexp.MustCompile(`\b(Annotation|Label|TaintKey|Finalizer)[A-Z]\w*\b`)
+// identifier matches what may be a constant's name in a comment.
+var identifier = regexp.MustCompile(`\b[A-Z][a-z]\w*[A-Z]\w*\b`)
 
 // without returns a comment without its leading key.
 func without(value, comment string) string {
@@ -183,12 +183,22 @@ func without(value, comment string) string {
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-// spelled returns a comment as one line, with the names of constants replaced by their values.
-func spelled(comment string, values map[string]string) string {
+// spelled returns a comment as one line, with the names of constants replaced by their values. Constants that are no
+// keys are those of the comment's own package, whose prefix in values is given.
+func spelled(comment, own string, values map[string]string) string {
 	return identifier.ReplaceAllStringFunc(strings.Join(strings.Fields(comment), " "), func(name string) string {
-		if value, known := values[name]; known {
+		if value := cmp.Or(values[name], values[own+name]); value != "" {
 			return "`" + value + "`"
 		}
 		return name
 	})
+}
+
+// TestSpelled verifies that no name of a constant is left in a comment, whether it is a key or a value of one.
+func TestSpelled(t *testing.T) {
+	values := map[string]string{"LabelColor": "example.org/color", "./a ColorRed": "red", "./b ColorRed": "rouge"}
+	const comment = "LabelColor of a NodePool is\nColorRed or ColorBlue"
+	if got, want := spelled(comment, "./a ", values), "`example.org/color` of a NodePool is `red` or ColorBlue"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
