@@ -76,7 +76,7 @@ type Config struct {
 	// Replicas says that snapshots contain virtual pods for those that workloads ask for and have not created yet. Without
 	// it Jobs are not watched, and ReplicaSets and StatefulSets only for default spread.
 	Replicas bool
-	// Protection defines which annotations protect pods.
+	// Protection defines which annotations protect pods and nodes.
 	Protection karpv1.ProtectionRules
 	// Pods says for which pods no node is launched.
 	Pods    convert.PodRules

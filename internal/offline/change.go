@@ -118,7 +118,7 @@ func (o *Manifests) replacePool(manifest string) error {
 // unprotect leaves out the annotations that protect these pods and nodes, and the claims of the nodes.
 func (w *InputSet) unprotect(names map[string]bool) {
 	protecting := []string{karpv1.AnnotationDoNotDisrupt, karpv1.AnnotationDoNotEvict, karpv1.AnnotationDoNotConsolidate,
-		karpv1.AnnotationSafeToEvict}
+		karpv1.AnnotationSafeToEvict, karpv1.AnnotationScaleDownDisabled}
 	bare := func(annotations map[string]string) map[string]string {
 		rest := maps.Clone(annotations)
 		maps.DeleteFunc(rest, func(key, _ string) bool { return slices.Contains(protecting, key) })

@@ -68,6 +68,9 @@ const (
 	// AnnotationSafeToEvict is an annotation of the Cluster Autoscaler: "false" on a pod protects its node from
 	// removal.
 	AnnotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+	// AnnotationScaleDownDisabled is an annotation of the Cluster Autoscaler: "true" on a node protects it from
+	// removal.
+	AnnotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	// AnnotationPodScaleUpDelay is an annotation of the Cluster Autoscaler: for how long after the creation of a pod no node
 	// is launched for it, a duration. AnnotationProvisionAfter is the same by a name of its own.
 	AnnotationPodScaleUpDelay = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"

@@ -52,13 +52,13 @@ type Protection struct {
 // durationForm matches the non-negative durations of the syntax of time.ParseDuration, of any length.
 var durationForm = regexp.MustCompile(`^\+?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
-// ProtectionRules define which annotations protect a pod in addition to karpenter.sh/do-not-disrupt. The zero
-// value adds the old name of that annotation, karpenter.sh/do-not-evict.
+// ProtectionRules define which annotations protect a pod or a node in addition to karpenter.sh/do-not-disrupt. The
+// zero value adds the old names of that annotation, karpenter.sh/do-not-evict and karpenter.sh/do-not-consolidate.
 //
 // +kubebuilder:object:generate=false
 type ProtectionRules struct {
-	// SafeToEvict enables the Cluster Autoscaler's annotation: cluster-autoscaler.kubernetes.io/safe-to-evict:
-	// "false" also protects a pod.
+	// SafeToEvict enables the Cluster Autoscaler's annotations: cluster-autoscaler.kubernetes.io/safe-to-evict:
+	// "false" also protects a pod, and cluster-autoscaler.kubernetes.io/scale-down-disabled: "true" a node.
 	SafeToEvict bool
 }
 
@@ -100,14 +100,14 @@ func duration(text string, pod *corev1.Pod) (p Protection, valid bool) {
 	return p, true
 }
 
-// ProtectedNode reports whether the annotations of a node or its claim block voluntary disruption: if
-// karpenter.sh/do-not-disrupt, or in its absence its old name karpenter.sh/do-not-consolidate, is "true".
-func ProtectedNode(annotations map[string]string) bool {
-	text, there := annotations[AnnotationDoNotDisrupt]
-	if !there {
-		text = annotations[AnnotationDoNotConsolidate]
+// Node reports whether the annotations of a node or its claim block voluntary disruption: if
+// karpenter.sh/do-not-disrupt, or in its absence one of the other annotations of the rules, is "true".
+func (r ProtectionRules) Node(annotations map[string]string) bool {
+	if text, there := annotations[AnnotationDoNotDisrupt]; there {
+		return text == "true"
 	}
-	return text == "true"
+	return annotations[AnnotationDoNotConsolidate] == "true" ||
+		r.SafeToEvict && annotations[AnnotationScaleDownDisabled] == "true"
 }
 
 // Holds reports whether the pod is protected at the given time.

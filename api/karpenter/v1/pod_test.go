@@ -96,20 +96,30 @@ func TestSafeToEvict(t *testing.T) {
 }
 
 func TestProtectedNode(t *testing.T) {
+	disabled := map[string]string{AnnotationScaleDownDisabled: "true"}
 	for name, test := range map[string]struct {
 		annotations map[string]string
-		want        bool
+		want        bool // under the zero rules
+		honored     bool // with the annotations of the Cluster Autoscaler
 	}{
-		"none":              {nil, false},
-		"today's name":      {map[string]string{AnnotationDoNotDisrupt: "true"}, true},
-		"a duration":        {map[string]string{AnnotationDoNotDisrupt: "30m"}, false},
-		"the old name":      {map[string]string{AnnotationDoNotConsolidate: "true"}, true},
-		"the old name, off": {map[string]string{AnnotationDoNotConsolidate: "false"}, false},
-		"today's name wins": {map[string]string{AnnotationDoNotDisrupt: "false", AnnotationDoNotConsolidate: "true"}, false},
-		"that is for a pod": {map[string]string{AnnotationDoNotEvict: "true"}, false},
+		"none":              {nil, false, false},
+		"today's name":      {map[string]string{AnnotationDoNotDisrupt: "true"}, true, true},
+		"a duration":        {map[string]string{AnnotationDoNotDisrupt: "30m"}, false, false},
+		"the old name":      {map[string]string{AnnotationDoNotConsolidate: "true"}, true, true},
+		"the old name, off": {map[string]string{AnnotationDoNotConsolidate: "false"}, false, false},
+		"today's name wins": {map[string]string{AnnotationDoNotDisrupt: "false", AnnotationDoNotConsolidate: "true"}, false, false},
+		"that is for a pod": {map[string]string{AnnotationDoNotEvict: "true", AnnotationSafeToEvict: "false"}, false, false},
+
+		"scale-down disabled":                   {disabled, false, true},
+		"scale-down enabled":                    {map[string]string{AnnotationScaleDownDisabled: "false"}, false, false},
+		"today's name wins over the autoscaler": {map[string]string{AnnotationDoNotDisrupt: "false", AnnotationScaleDownDisabled: "true"}, false, false},
+		"both, and one protects":                {map[string]string{AnnotationDoNotConsolidate: "false", AnnotationScaleDownDisabled: "true"}, false, true},
 	} {
-		if got := ProtectedNode(test.annotations); got != test.want {
+		if got := (ProtectionRules{}).Node(test.annotations); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+		if got := (ProtectionRules{SafeToEvict: true}).Node(test.annotations); got != test.honored {
+			t.Errorf("%s, honored: %t, want %t", name, got, test.honored)
 		}
 	}
 }

@@ -29,13 +29,13 @@ import (
 // are not needed.
 func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.NodeSpec, *model.Rejection) {
 	if claim == nil {
-		return unmanaged(node), nil
+		return unmanaged(node, v.Protection), nil
 	}
 	spec := model.NodeSpec{
 		Name: claim.Name, UID: string(claim.UID), ProviderID: claim.Status.ProviderID,
 		Claim: claim.Name, ClaimUID: string(claim.UID), Pool: claim.Labels[karpv1.LabelNodePool],
 		Stage: stageOf(node, claim), Created: utc(claim.CreationTimestamp), LastPodEvent: utc(claim.Status.LastPodEventTime),
-		Labels: claim.Labels, DoNotDisrupt: karpv1.ProtectedNode(claim.Annotations),
+		Labels: claim.Labels, DoNotDisrupt: v.Protection.Node(claim.Annotations),
 		Command:          claim.Annotations[karpv1.AnnotationCommand],
 		DisruptionReason: conditionTrue(claim, karpv1.ConditionDisruptionReason),
 		Requests:         amounts(claim.Spec.Resources.Requests, up),
@@ -55,7 +55,7 @@ func Node(node *corev1.Node, claim *karpv1.NodeClaim, v *Vocabulary) (model.Node
 		spec.Capacity, spec.Allocatable = amounts(claim.Status.Capacity, down), amounts(claim.Status.Allocatable, down)
 		spec.Deleting = spec.Deleting || conditionTrue(claim, karpv1.ConditionRegistered)
 	default:
-		mergeNode(&spec, node, claim)
+		mergeNode(&spec, node, claim, v.Protection)
 	}
 	return spec, nil
 }
@@ -115,7 +115,7 @@ func stageOf(node *corev1.Node, claim *karpv1.NodeClaim) model.Stage {
 // Registered reports whether the node is labeled as registered.
 func Registered(node *corev1.Node) bool { return node.Labels[karpv1.LabelRegistered] == "true" }
 
-func mergeNode(spec *model.NodeSpec, node *corev1.Node, claim *karpv1.NodeClaim) {
+func mergeNode(spec *model.NodeSpec, node *corev1.Node, claim *karpv1.NodeClaim, rules karpv1.ProtectionRules) {
 	spec.Name, spec.UID = node.Name, string(node.UID)
 	spec.Ready, spec.Disrupted = karpv1.NodeReady(node), disrupted(node)
 	spec.Deleting = spec.Deleting || node.DeletionTimestamp != nil
@@ -131,7 +131,7 @@ func mergeNode(spec *model.NodeSpec, node *corev1.Node, claim *karpv1.NodeClaim)
 	}
 	if spec.Stage >= model.Registered {
 		spec.Labels = node.Labels
-		spec.DoNotDisrupt = karpv1.ProtectedNode(node.Annotations)
+		spec.DoNotDisrupt = rules.Node(node.Annotations)
 		spec.Taints = taints(permanent(node, claim, spec.Stage))
 	}
 	if spec.Pool == "" {
@@ -162,7 +162,7 @@ func nodeTaints(node *corev1.Node) []corev1.Taint {
 	return slices.Concat(node.Spec.Taints, []corev1.Taint{cordon})
 }
 
-func unmanaged(node *corev1.Node) model.NodeSpec {
+func unmanaged(node *corev1.Node, rules karpv1.ProtectionRules) model.NodeSpec {
 	created := utc(node.CreationTimestamp)
 	return model.NodeSpec{
 		Name: node.Name, UID: string(node.UID), ProviderID: node.Spec.ProviderID, Pool: node.Labels[karpv1.LabelNodePool],
@@ -170,7 +170,7 @@ func unmanaged(node *corev1.Node) model.NodeSpec {
 		Labels: node.Labels, Taints: taints(nodeTaints(node)),
 		Capacity: amounts(node.Status.Capacity, down), Allocatable: amounts(node.Status.Allocatable, down),
 		Ready: karpv1.NodeReady(node), Deleting: node.DeletionTimestamp != nil, Disrupted: disrupted(node),
-		DoNotDisrupt: karpv1.ProtectedNode(node.Annotations),
+		DoNotDisrupt: rules.Node(node.Annotations),
 	}
 }
 

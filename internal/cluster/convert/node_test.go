@@ -74,6 +74,23 @@ func converts(t *testing.T, claim, node string, want model.NodeSpec) {
 	}
 }
 
+// TestScaleDownDisabled verifies that the annotation of the Cluster Autoscaler protects a node, with and without a claim,
+// if the rules say so.
+func TestScaleDownDisabled(t *testing.T) {
+	v := words()
+	disabled := decode[corev1.Node](t, "metadata: {name: a, labels: {karpenter.sh/registered: 'true'}, annotations: "+
+		"{cluster-autoscaler.kubernetes.io/scale-down-disabled: 'true'}}")
+	claim := decode[karpv1.NodeClaim](t, "metadata: {name: a}\nstatus: {providerID: kwok://a}")
+	for _, honored := range []bool{false, true} {
+		v.Protection.SafeToEvict = honored
+		for name, claim := range map[string]*karpv1.NodeClaim{"without a claim": nil, "of a claim": claim} {
+			if got, _ := Node(disabled, claim, v); got.DoNotDisrupt != honored {
+				t.Errorf("honored %t, %s: DoNotDisrupt is %t", honored, name, got.DoNotDisrupt)
+			}
+		}
+	}
+}
+
 // TestNodeStages covers the claim and node of one machine from its creation on.
 func TestNodeStages(t *testing.T) {
 	created := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)

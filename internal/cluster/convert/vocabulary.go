@@ -20,7 +20,7 @@ type Vocabulary struct {
 	Rules karpv1.LabelRules
 	// Classes are the kinds of the provider's node classes.
 	Classes []schema.GroupKind
-	// Protection defines which annotations protect pods. It may be set before the vocabulary is used.
+	// Protection defines which annotations protect pods and nodes. It may be set before the vocabulary is used.
 	Protection karpv1.ProtectionRules
 	// Pods says for which pods no node is launched. It may be set likewise.
 	Pods PodRules
