@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/static"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
@@ -65,6 +66,87 @@ func TestStaticDriftLife(t *testing.T) {
 		case n.Command != "":
 			t.Errorf(`remaining: n.Command is %v, want "", %s`, n.Command, claim)
 		}
+	}
+}
+
+// TestStaticLimit verifies that claims never exceed the limit of a static pool while all nodes drift and the number of
+// nodes grows. Machines take longer to end than others take to start, so claims that are being deleted accumulate.
+func TestStaticLimit(t *testing.T) {
+	for name, c := range map[string]struct{ nodes, replicas, limit, budget, drifted int64 }{
+		"several at once":              {nodes: 10, replicas: 10, limit: 12, budget: 5},
+		"one at a time":                {nodes: 4, replicas: 4, limit: 5, budget: 4},
+		"growth up to the limit":       {nodes: 3, replicas: 5, limit: 5, budget: 5, drifted: 3},
+		"growth with room for renewal": {nodes: 3, replicas: 5, limit: 6, budget: 5},
+	} {
+		for grown := range 6 { // growth is requested in each phase of the first commands
+			t.Run(fmt.Sprintf("%s, after %d rounds", name, grown), func(t *testing.T) {
+				w, s, d := drifting(int(c.nodes), c.limit, c.budget)
+				deleted := map[string]int{}
+				for round := range 400 {
+					if round == grown {
+						w.Pool.Replicas = c.replicas
+					}
+					d.Tick(t.Context())
+					s.Tick(t.Context())
+					if len(w.Nodes) > int(c.limit) {
+						t.Fatalf("round %d: %d claims exist, limit %d", round, len(w.Nodes), c.limit)
+					}
+					settleLate(w, round, deleted)
+					w.Clock.Step(2 * time.Second)
+				}
+				drifted := int64(0)
+				for _, n := range w.Nodes {
+					if n.Drifted != "" {
+						drifted++
+					}
+				}
+				if len(w.Nodes) != int(c.replicas) || drifted > c.drifted {
+					t.Errorf("%d nodes remain, %d of them drifted, want %d and %d", len(w.Nodes), drifted, c.replicas, c.drifted)
+				}
+			})
+		}
+	}
+}
+
+// drifting returns a cluster whose static pool has as many nodes as it should, all drifted, and its loops.
+func drifting(nodes int, limit, budget int64) (*loopcluster.Cluster, *static.Loop, *disrupt.Loop) {
+	w := loopcluster.New()
+	w.Static(int64(nodes))
+	w.Pool.Budgets = []model.Budget{{Count: budget}}
+	w.Pool.Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: limit}}
+	for i := range nodes {
+		n := w.Node(fmt.Sprint("old-", i), model.Initialized)
+		n.Drifted, n.DriftedSince = "NodePoolDrifted", loopcluster.Noon.Add(time.Duration(i)*time.Second)
+	}
+	s := &static.Loop{Snapshot: w.Snapshot, Writer: w, On: true, Timers: controller.Production(), Clock: w.Clock,
+		Report: static.Reporter{Why: func(_ *model.Snapshot, v plan.Verdict) string { return fmt.Sprintf("code %d", v.Code) }}}
+	d := newLoop(w)
+	d.Propose = func(snap *model.Snapshot, _ bool) disruption.Proposal {
+		return disruption.Propose(snap, disruption.Options{Static: true})
+	}
+	return w, s, d
+}
+
+// settleLate initializes a claim after a round, and ends a deleted one after seven.
+func settleLate(w *loopcluster.Cluster, round int, deleted map[string]int) {
+	w.Lock()
+	var ending []*model.NodeSpec
+	for claim, n := range w.Nodes {
+		if !n.Deleting {
+			continue
+		}
+		if _, known := deleted[claim]; !known {
+			deleted[claim] = round
+		}
+		if round < deleted[claim]+7 {
+			ending = append(ending, n)
+			delete(w.Nodes, claim)
+		}
+	}
+	w.Unlock()
+	settle(w)
+	for _, n := range ending {
+		w.Nodes[n.Claim] = n
 	}
 }
 

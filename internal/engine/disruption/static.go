@@ -48,16 +48,22 @@ func (s Standing) Actions() []plan.Action {
 // roster holds the nodes of one static pool: active ones, and those that a command is about to replace. Nodes that
 // are being deleted do not count.
 type roster struct {
+	pool            *model.Pool
 	active, pending []*model.Node
+	// coming are the replacements that these commands have yet to create.
+	coming int64
 }
 
 func (r *roster) total() int64 { return int64(len(r.active) + len(r.pending)) }
 
+// missing returns how many nodes the pool has too few.
+func (r *roster) missing() int64 { return max(0, r.pool.Replicas-r.total()) }
+
 func rosters(snap *model.Snapshot) map[string]*roster {
-	by := map[string]*roster{}
+	by, read := map[string]*roster{}, plan.CommandReader{}
 	for _, p := range snap.Pools {
 		if p.Static {
-			by[p.Name] = &roster{}
+			by[p.Name] = &roster{pool: p}
 		}
 	}
 	for _, n := range snap.Nodes {
@@ -66,11 +72,26 @@ func rosters(snap *model.Snapshot) map[string]*roster {
 		case r == nil || !n.Ours() || n.Deleting:
 		case n.Command != "":
 			r.pending = append(r.pending, n)
+			r.coming += uncreated(snap, read.Command(n))
 		default:
 			r.active = append(r.active, n)
 		}
 	}
 	return by
+}
+
+// uncreated returns how many replacements the command of one node has yet to create. From launching on, one that is
+// missing is lost.
+func uncreated(snap *model.Snapshot, cmd *plan.Command) (count int64) {
+	if cmd == nil || !cmd.Phase.Before(plan.Launching) {
+		return 0
+	}
+	for _, c := range cmd.Replacements {
+		if snap.Claim(c.Name) == nil {
+			count++
+		}
+	}
+	return count
 }
 
 // Static computes the changes for static pools. A node that a command replaces counts until it is being deleted, and
@@ -84,8 +105,8 @@ func Static(snap *model.Snapshot) Standing {
 		if r == nil {
 			continue
 		}
-		if missing := p.Replicas - r.total(); missing > 0 {
-			s.grow(snap, p, missing, taken, limits)
+		if r.missing() > 0 {
+			s.grow(snap, r, taken, limits)
 		}
 		if over := int64(len(r.active)) - p.Replicas; over > 0 {
 			s.Surplus = append(s.Surplus, dispensable(snap, r.active)[:over]...)
@@ -95,8 +116,9 @@ func Static(snap *model.Snapshot) Standing {
 }
 
 // grow adds the missing claims, as far as limits, offerings of the pool and quotas allow. All pools share the quotas.
-func (s *Standing) grow(snap *model.Snapshot, p *model.Pool, missing int64, taken map[string]bool, limits *guard.Limits) {
-	most, why := headroom(snap, p)
+func (s *Standing) grow(snap *model.Snapshot, r *roster, taken map[string]bool, limits *guard.Limits) {
+	p, missing := r.pool, r.missing()
+	most, why := r.headroom(snap)
 	wanted := min(missing, most)
 	claims, v := bare(snap, p, wanted, taken)
 	for int64(len(claims)) < wanted { // with fewer nodes the share is smaller
@@ -132,8 +154,10 @@ func bare(snap *model.Snapshot, p *model.Pool, nodes int64, taken map[string]boo
 	return claims, plan.Verdict{}
 }
 
-// headroom returns how many more nodes the pool may have now, and the verdict that prevents more.
-func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
+// headroom returns how many more nodes the pool may have now, and the verdict that prevents more. The replacements of
+// commands in progress have a place.
+func (r *roster) headroom(snap *model.Snapshot) (int64, plan.Verdict) {
+	p := r.pool
 	switch {
 	case !p.Standing():
 		return 0, plan.Verdict{Code: plan.PoolBlocked, Rejection: p.Blocked}
@@ -147,7 +171,7 @@ func headroom(snap *model.Snapshot, p *model.Pool) (int64, plan.Verdict) {
 	case p.NodeLimit == model.NoLimit:
 		return guard.Unlimited, plan.Verdict{}
 	}
-	return max(0, p.NodeLimit-int64(p.Nodes)), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
+	return max(0, p.NodeLimit-int64(p.Nodes)-r.coming), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
 }
 
 // hasOffering reports whether one of the pool's types has an available offering.
@@ -206,8 +230,9 @@ func lifetimeLeft(n *model.Node, now time.Time) int64 {
 
 // StaticDrift proposes the renewal of nodes of static pools that are drifted or will soon be deleted because of their
 // age, each by a node made from the template, one command per node. A pool with too many nodes waits: replacements
-// are in progress, or a surplus node is about to be removed. kept holds the nodes that should be renewed and are kept
-// for now, and why. The commands use the budgets of the guard.
+// are in progress, or a surplus node is about to be removed. Missing nodes have a place within the limit before
+// replacements. kept holds the nodes that should be renewed and are kept for now, and why. The commands use the budgets
+// of the guard.
 func StaticDrift(snap *model.Snapshot, g *guard.Guard) (commands []plan.Command, kept []Kept) {
 	w := &wave{snap: snap, guard: g, taken: map[string]bool{}}
 	by := rosters(snap)
@@ -216,7 +241,8 @@ func StaticDrift(snap *model.Snapshot, g *guard.Guard) (commands []plan.Command,
 		if r == nil {
 			continue
 		}
-		most, why := headroom(snap, p)
+		most, why := r.headroom(snap)
+		most -= r.missing()
 		w.sharing = placement.NewSharing(snap, p, 1)
 		for _, due := range overdue(r.active, snap.Now) {
 			var v plan.Verdict

@@ -59,9 +59,12 @@ func (w *staticWorld) run(node string, cost int64) *model.PodSpec {
 	return &w.pods[len(w.pods)-1]
 }
 
-func (w *staticWorld) command(n *model.NodeSpec) {
+// command records a command that is to replace the node, and returns the name of the replacement.
+func (w *staticWorld) command(n *model.NodeSpec) string {
 	cmd := plan.NewCommand(staticNoon, plan.Drifted, "", []plan.Candidate{{Claim: n.Claim, ClaimUID: n.ClaimUID, Node: n.Name, NodeUID: n.UID, Pool: n.Pool}})
+	cmd.Replacements = []plan.NewClaim{{Name: "instead-of-" + n.Name, Pool: n.Pool, PoolUID: w.pool.UID}}
 	n.Command = cmd.Encode()
+	return cmd.Replacements[0].Name
 }
 
 func (w *staticWorld) limit(nodes int64) {
@@ -112,6 +115,14 @@ func TestStatic(t *testing.T) {
 		{"a replacement that came to nothing is one too many", 3, 3, func(w *staticWorld) { w.add(model.Launching) }, 0, 1, plan.OK},
 		{"the limit has room for one", 5, 3, func(w *staticWorld) { w.limit(4) }, 1, 0, plan.NodeLimitReached},
 		{"the limit has no room", 5, 3, func(w *staticWorld) { w.limit(2) }, 0, 0, plan.NodeLimitReached},
+		{"within the limit, what is being deleted counts", 4, 4, func(w *staticWorld) { w.limit(4); w.nodes[0].Deleting = true }, 0, 0, plan.NodeLimitReached},
+		{"and leaves the rest", 4, 4, func(w *staticWorld) { w.limit(5); w.nodes[0].Deleting = true }, 1, 0, plan.OK},
+		{"so does the replacement of a command that is to be launched", 5, 3, func(w *staticWorld) { w.limit(4); w.command(w.nodes[0]) }, 0, 0, plan.NodeLimitReached},
+		{"a replacement that exists counts once", 5, 3, func(w *staticWorld) {
+			w.limit(5)
+			w.add(model.Launching).Claim = w.command(w.nodes[0])
+		}, 1, 0, plan.OK},
+		{"a command that launches nothing more takes no place", 5, 3, func(w *staticWorld) { w.limit(5); w.command(w.nodes[0]); w.nodes[0].Deleting = true }, 2, 0, plan.NodeLimitReached},
 		{"not ready: it does not grow", 5, 3, func(w *staticWorld) { w.pool.Blocked = &model.Rejection{Field: "status"} }, 0, 0, plan.PoolBlocked},
 		{"not ready: it shrinks", 1, 3, func(w *staticWorld) { w.pool.Blocked = &model.Rejection{Field: "status"} }, 0, 2, plan.OK},
 		{"no type is right", 3, 2, func(w *staticWorld) {
@@ -230,6 +241,16 @@ func TestStaticDrift(t *testing.T) {
 		{"within budgets", func(w *staticWorld) { drift(w, 1, 2, 3); w.pool.Budgets = []model.Budget{{Count: 1}} }, "n3",
 			map[string]plan.Code{"n1": plan.BudgetExhausted, "n2": plan.BudgetExhausted}},
 		{"within the limit", func(w *staticWorld) { drift(w, 1, 2); w.limit(5) }, "n2", map[string]plan.Code{"n1": plan.NodeLimitReached}},
+		{"within the limit, what is being deleted counts", func(w *staticWorld) {
+			drift(w, 1, 2)
+			w.nodes[0].Deleting = true
+			w.add(model.Initialized)
+			w.limit(6)
+		}, "n2", map[string]plan.Code{"n1": plan.NodeLimitReached}},
+		{"so does the replacement of another command", func(w *staticWorld) { drift(w, 1, 2); w.command(w.nodes[0]); w.limit(6) }, "n2",
+			map[string]plan.Code{"n1": plan.NodeLimitReached}},
+		{"missing nodes come first", func(w *staticWorld) { drift(w, 1, 2); w.pool.Replicas = 6; w.limit(7) }, "n2",
+			map[string]plan.Code{"n1": plan.NodeLimitReached}},
 		{"others are being replaced", func(w *staticWorld) { drift(w, 1); w.command(w.nodes[0]); w.add(model.Launching) }, "",
 			map[string]plan.Code{"n1": plan.PoolAboveReplicas}},
 		{"the pool is not ready", func(w *staticWorld) { drift(w, 1); w.pool.Blocked = &model.Rejection{Field: "status"} }, "",

@@ -243,7 +243,7 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 		b.uses.offer(-1, limitedResources(p.spec.Limits))
 		b.taints.add(-1, p.spec.Taints)
 	}
-	if p.spec == nil || p.spec.Catalog != spec.Catalog {
+	if p.spec == nil || p.spec.Catalog != spec.Catalog || p.spec.Static != spec.Static {
 		b.dirtyNodesOf(spec.Name)
 	}
 	p.spec, p.dirty = &spec, true

@@ -120,7 +120,7 @@ func (b *Builder) freezeUsage(s *Snapshot) {
 
 // count adds the frozen node to the usage of its pool.
 func (n *nodeRecord) count(p *poolRecord) {
-	if n.frozen.Deleting || p == nil {
+	if p == nil || !n.frozen.uses(p.spec) {
 		return
 	}
 	n.counted = p

@@ -33,7 +33,8 @@ type Pool struct {
 	deciding []label.Row
 	// resources is how many resources there are.
 	resources int
-	// Used is the capacity of the pool's nodes that are not being deleted; Nodes is their number.
+	// Used is the capacity of the pool's nodes that are not being deleted; Nodes is their number. In a static pool the
+	// others count too.
 	Used  quantity.Vector
 	Nodes int
 	// Limit per resource, NoLimit for none; NodeLimit likewise.

@@ -66,13 +66,12 @@ func cutOut(list, gone []*Node, compare func(a, b *Node) int) []*Node {
 	return append(rest, list...)
 }
 
-// PoolsWithout returns the pools with the usage that they have when the nodes are removed. Nodes that are being deleted
-// are not part of the usage.
+// PoolsWithout returns the pools with the usage that they have when the nodes are removed.
 func (s *Snapshot) PoolsWithout(gone []*Node) []*Pool {
 	pools := slices.Clone(s.Pools)
 	copied := map[string]*Pool{}
 	for _, n := range gone {
-		if n.Deleting || n.Pool == "" || s.Pool(n.Pool) == nil {
+		if n.Pool == "" || s.Pool(n.Pool) == nil || !n.uses(s.Pool(n.Pool).PoolSpec) {
 			continue
 		}
 		p := copied[n.Pool]
