@@ -33,6 +33,7 @@ type ledger struct {
 	nominated map[types.UID]map[string]bool // by pod: the nodes it was ever nominated to
 	said      map[types.UID][]string        // by object: the controller's events, "Reason: note"
 	peaks     map[string]int                // by case: the maximum number of its claims that were leaving at the same time
+	most      map[string]int                // by case: the maximum number of its claims that existed at the same time
 }
 
 // entry is the last observed state of an object.
@@ -45,7 +46,7 @@ func openLedger(ctx context.Context, config *rest.Config, scheme *runtime.Scheme
 	l := &ledger{
 		claims: map[types.UID]*entry[*karpv1.NodeClaim]{}, nodes: map[types.UID]*entry[*corev1.Node]{},
 		machines: map[types.UID]*entry[*corev1.ConfigMap]{}, pods: map[types.UID]*entry[*corev1.Pod]{},
-		nominated: map[types.UID]map[string]bool{}, said: map[types.UID][]string{}, peaks: map[string]int{},
+		nominated: map[types.UID]map[string]bool{}, said: map[types.UID][]string{}, peaks: map[string]int{}, most: map[string]int{},
 	}
 	watched, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {Label: labels.SelectorFromSet(labels.Set{kwok.LabelRecord: "true"})},
@@ -104,8 +105,8 @@ func (l *ledger) note(object any, gone bool) {
 	}
 }
 
-// look counts the leaving claims of a case: they are being deleted, or their nodes are marked. Claims whose machine
-// is being terminated no longer count for budgets, and not here.
+// look counts the claims of a case, and those that are leaving: they are being deleted, or their nodes are marked.
+// Claims whose machine is being terminated no longer count for budgets, and are not leaving here.
 func (l *ledger) look(name string) {
 	marked := map[string]bool{}
 	for _, e := range l.nodes {
@@ -113,16 +114,26 @@ func (l *ledger) look(name string) {
 			marked[e.object.Name] = true
 		}
 	}
-	leaving := 0
+	leaving, all := 0, 0
 	for _, e := range l.claims {
-		if e.gone || e.object.Labels[caseLabel] != name || e.object.DeletionTimestamp == nil && !marked[e.object.Status.NodeName] {
+		if e.gone || e.object.Labels[caseLabel] != name {
+			continue
+		}
+		if all++; e.object.DeletionTimestamp == nil && !marked[e.object.Status.NodeName] {
 			continue
 		}
 		if !e.object.DeepCopy().Condition(karpv1.ConditionInstanceTerminating).IsTrue() {
 			leaving++
 		}
 	}
-	l.peaks[name] = max(l.peaks[name], leaving)
+	l.peaks[name], l.most[name] = max(l.peaks[name], leaving), max(l.most[name], all)
+}
+
+// mostOf returns the maximum number of claims of a case that existed at the same time.
+func (l *ledger) mostOf(name string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.most[name]
 }
 
 // peak returns the maximum number of claims of a case that were leaving at the same time.

@@ -45,6 +45,31 @@ func TestStaticPool(t *testing.T) {
 	}
 }
 
+// TestStaticPoolAtItsLimit checks that a static pool whose nodes all drift while it grows never has more claims than its
+// limit allows, those that are being deleted included, and that all nodes are replaced.
+func TestStaticPoolAtItsLimit(t *testing.T) {
+	const limit = 5
+	s := onShared(t, "standing")
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "standing"}}
+	await(t, patience, "three nodes", s.nodesReady(3))
+	old := s.uids()
+	s.patch(pool, `{"spec":{"replicas":4,"template":{"metadata":{"labels":{"e2e.example.org/version":"2"}}}}}`)
+	await(t, 2*patience, "all nodes to be replaced and one to be added", func(ctx context.Context) error {
+		for _, e := range s.ledger.claimsOf("standing") {
+			if old[e.object.UID] && !e.gone {
+				return fmt.Errorf("claim %s is still there", e.object.Name)
+			}
+		}
+		return s.nodesReady(4)(ctx)
+	})
+	if most := s.ledger.mostOf("standing"); most > limit {
+		t.Errorf("%d claims existed at the same time, the limit is %d", most, limit)
+	}
+	if c := s.ledger.count("standing"); c.claimsEver != 7 {
+		t.Errorf("%d claims were created for four nodes and the replacement of three", c.claimsEver)
+	}
+}
+
 // nodesReady waits for exactly n nodes of the case, all initialized.
 func (s *stage) nodesReady(n int) func(context.Context) error {
 	return func(context.Context) error {
