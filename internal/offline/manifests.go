@@ -91,7 +91,6 @@ type Manifests struct {
 	Problems []error
 	scheme   *runtime.Scheme
 	decoder  runtime.Decoder
-	defaults schemaDefaults
 }
 
 // MostPods is the default maximum number of pods of a simulation. A million identical pods take some 4 GB of memory.
@@ -136,14 +135,10 @@ func newManifests() (*Manifests, error) {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
 	}
-	defaults, err := schemas()
-	if err != nil {
-		return nil, fmt.Errorf("reading the schemas of our kinds: %w", err)
-	}
 	return &Manifests{
 		mostPods: MostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
 		around: newSurroundings(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{},
-		passed: map[string]int{}, seen: map[string]string{}, defaults: defaults, scheme: scheme,
+		passed: map[string]int{}, seen: map[string]string{}, scheme: scheme,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 	}, nil
 }
@@ -157,7 +152,10 @@ func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
 		o.problem(fmt.Errorf("%s: metadata.name is missing, want a name", origin))
 		return false
 	}
-	if namespacedKind(object) && meta.GetNamespace() == "" {
+	switch { // as requests for the kind do
+	case !namespacedKind(object):
+		meta.SetNamespace("")
+	case meta.GetNamespace() == "":
 		meta.SetNamespace(cmp.Or(o.home, metav1.NamespaceDefault))
 	}
 	identity := fmt.Sprintf("%T %s", object, key(meta))

@@ -308,22 +308,18 @@ func (o *Manifests) read(origin string, text []byte) {
 	o.readObject(origin, &head, text)
 }
 
-// readObject adds one object, completed with the defaults of its schema.
+// readObject adds one object, completed as an API server would complete it.
 func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
-	completed, err := o.defaults.apply(head.TypeMeta, text)
-	if err != nil {
-		o.problem(fmt.Errorf("%s: %s", origin, OneLine(err)))
-		return
-	}
 	if err := o.boundQuantities(head, text); err != nil {
 		o.reject(origin, head, []error{err})
 		return
 	}
-	object, _, err := o.decoder.Decode(completed, nil, nil)
-	if wrong := rejections(head.TypeMeta, text); len(wrong) > 0 {
+	stored, wrong := admit(head.TypeMeta, text)
+	if len(wrong) > 0 {
 		o.reject(origin, head, wrong)
 		return
 	}
+	object, _, err := o.decoder.Decode(stored, nil, nil)
 	switch {
 	case runtime.IsNotRegisteredError(err):
 		if successor := successorOf(head.TypeMeta); successor != "" {

@@ -27,29 +27,38 @@ func ours(kind string) metav1.TypeMeta {
 // apiServer is one for the process: compiling its rules takes longer than most decisions.
 var apiServer = sync.OnceValues(admission.New)
 
-// rejections returns why an API server would reject an object of a file, field by field; none for other kinds.
-func rejections(kind metav1.TypeMeta, text []byte) []error {
+// admit returns an object of a file as an API server would store it, with the status of the file, or why it would be
+// rejected, field by field. Objects of other kinds are returned unchanged.
+func admit(kind metav1.TypeMeta, text []byte) (stored []byte, wrong []error) {
 	if !slices.Contains(admitted, kind) {
-		return nil
+		return text, nil
 	}
 	server, err := apiServer()
 	if err != nil {
-		return []error{err}
+		return nil, []error{err}
 	}
 	var object map[string]any
 	if err := json.Unmarshal(text, &object); err != nil {
-		return []error{err}
+		return nil, []error{err}
 	}
-	refusals, err := server.Create(object)
+	completed, refusals, err := server.Admit(object)
 	if err != nil {
-		return []error{err}
+		return nil, []error{err}
 	}
-	var wrong []error
 	for _, r := range refusals {
 		if r.Field == "" {
 			r.Field = "the object"
 		}
 		wrong = append(wrong, fmt.Errorf("%s: %s", r.Field, r.Problem))
 	}
-	return wrong
+	if len(wrong) > 0 {
+		return nil, wrong
+	}
+	if status, given := object["status"]; given {
+		completed["status"] = status
+	}
+	if stored, err = json.Marshal(completed); err != nil {
+		return nil, []error{err}
+	}
+	return stored, nil
 }

@@ -3,6 +3,7 @@ package admission
 import (
 	"encoding/json"
 	"errors"
+	"hash/fnv"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,8 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// readMetadata removes what cannot be read from an object's metadata and returns it as findings.
-func readMetadata(object map[string]any) *findings {
+// readMetadata removes what cannot be read from an object's metadata and returns it as findings. Of the rest it makes
+// what the handlers of a server make of a new object's metadata before they validate it.
+func readMetadata(object map[string]any, inNamespaces bool) *findings {
 	found := &findings{}
 	given, there := object["metadata"]
 	metadata, ok := given.(map[string]any)
@@ -31,6 +33,9 @@ func readMetadata(object map[string]any) *findings {
 			nameless = nameless || name == "name"
 		}
 	}
+	if !inNamespaces {
+		delete(metadata, "namespace") // the request has none, and the server clears it
+	}
 	object["metadata"] = metadata
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil || meta == nil {
@@ -42,11 +47,31 @@ func readMetadata(object map[string]any) *findings {
 	switch {
 	case nameless: // a finding already reports the name, because its type is wrong
 		meta.Name = "name"
-	case meta.Name == "" && meta.GenerateName != "": // as a server does before it checks the name
-		meta.Name = meta.GenerateName + "x1y2z"
+	case meta.Name == "" && meta.GenerateName != "":
+		meta.Name = GeneratedName(meta.GenerateName, nil)
 	}
+	meta.Generation, meta.ManagedFields = 0, nil // a server sets its own
 	found.meta = meta
 	return found
+}
+
+// The letters and the lengths of names that a server makes.
+const (
+	suffixLetters  = "bcdfghjklmnpqrstvwxz2456789"
+	lengthOfSuffix = 5
+	longestBase    = 63 - lengthOfSuffix
+)
+
+// GeneratedName returns a name such as a server makes of metadata.generateName, the same for the same seed.
+func GeneratedName(base string, seed []byte) string {
+	h := fnv.New64a()
+	h.Write(seed)
+	name, rest := []byte(base[:min(len(base), longestBase)]), h.Sum64()
+	for range lengthOfSuffix {
+		name = append(name, suffixLetters[rest%uint64(len(suffixLetters))])
+		rest /= uint64(len(suffixLetters))
+	}
+	return string(name)
 }
 
 // unreadable says why a field of metadata cannot be read.

@@ -64,6 +64,13 @@ func New() (*Server, error) {
 // Create returns the reasons why the object, given as decoded JSON, could not be created, ordered by the names of the
 // fields. The result is empty if the object could be created. Create does not modify the object.
 func (s *Server) Create(object map[string]any) ([]Refusal, error) {
+	_, refusals, err := s.Admit(object)
+	return refusals, err
+}
+
+// Admit also returns the object as it would be stored: without a status, and with its defaults. It is nil if it cannot
+// be read.
+func (s *Server) Admit(object map[string]any) (stored map[string]any, refusals []Refusal, err error) {
 	name := metav1.TypeMeta{}
 	name.APIVersion, _ = object["apiVersion"].(string)
 	name.Kind, _ = object["kind"].(string)
@@ -71,20 +78,19 @@ func (s *Server) Create(object map[string]any) ([]Refusal, error) {
 	defer s.mu.Unlock()
 	k, err := s.kind(name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if k == nil {
-		return []Refusal{{"apiVersion", fmt.Sprintf("%s has no kind %s", name.APIVersion, name.Kind)}}, nil
+		return nil, []Refusal{{"apiVersion", fmt.Sprintf("%s has no kind %s", name.APIVersion, name.Kind)}}, nil
 	}
 	encoded, err := json.Marshal(object)
 	if err != nil {
-		return []Refusal{{"", "has values that are not valid JSON"}}, nil
+		return nil, []Refusal{{"", "has values that are not valid JSON"}}, nil
 	}
-	var copied map[string]any
-	if err := utiljson.Unmarshal(encoded, &copied); err != nil { // integers become int64, as on a server
-		return nil, fmt.Errorf("reading what was encoded: %w", err)
+	if err := utiljson.Unmarshal(encoded, &stored); err != nil { // integers become int64, as on a server
+		return nil, nil, fmt.Errorf("reading what was encoded: %w", err)
 	}
-	return k.create(copied), nil
+	return stored, k.create(stored), nil
 }
 
 // kind is one version of a kind with its compiled schema and rules.
@@ -120,10 +126,10 @@ func (s *Server) kind(name metav1.TypeMeta) (*kind, error) {
 	return k, nil
 }
 
-// create runs the steps of a server and collects their findings.
+// create runs the steps of a server, which complete the object, and collects their findings.
 func (k *kind) create(object map[string]any) []Refusal {
 	delete(object, "status") // the status of a new object is ignored
-	found := readMetadata(object)
+	found := readMetadata(object, k.namespaced)
 	unknown := pruning.PruneWithOptions(object, k.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
 	for _, path := range unknown {
 		found.add(path, "unknown field; kubectl apply rejects it, and the API server drops it for other clients")

@@ -1,0 +1,80 @@
+package offline
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// received reads a text as a file.
+func received(t *testing.T, text string) *Manifests {
+	t.Helper()
+	o, err := newManifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.readPath("-", strings.NewReader(text))
+	return o
+}
+
+const receivedPool = `apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: kubernetes.io/arch, operator: In, values: [amd64]}]
+`
+
+// TestClusterScoped checks that objects of cluster-scoped kinds have no namespace, whatever the file says, and that it
+// does not distinguish them.
+func TestClusterScoped(t *testing.T) {
+	const claim = "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: one, namespace: karpenter}\n" +
+		"spec: {nodeClassRef: {group: g, kind: K, name: k}, requirements: []}\n"
+	const class = "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: c, namespace: karpenter}\n" +
+		"spec: {role: nodes, amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{tags: {a: b}}], " +
+		"securityGroupSelectorTerms: [{tags: {a: b}}]}\n"
+	const node = "apiVersion: v1\nkind: Node\nmetadata: {name: one, namespace: karpenter}\n"
+	pool := strings.Replace(receivedPool, "{name: general}", "{name: general, namespace: karpenter}", 1)
+	o := received(t, strings.Join([]string{pool, claim, class, node, receivedPool}, "---\n"))
+	var got []string
+	for _, p := range o.pools {
+		got = append(got, "pool "+key(p.object))
+	}
+	for _, c := range o.claims {
+		got = append(got, "claim "+key(c.object))
+	}
+	for _, c := range o.classesOfAWS {
+		got = append(got, "class "+key(c.object))
+	}
+	for _, n := range o.nodes {
+		got = append(got, "node "+key(n.object))
+	}
+	for _, p := range o.Problems {
+		got = append(got, p.Error())
+	}
+	want := []string{"pool /general", "claim /one", "class /c", "node /one", "standard input: document 5: NodePool general: " +
+		"metadata.name: there is another object of the name (standard input: document 1: NodePool karpenter/general)"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("objects and problems (-want +got):\n%s", diff)
+	}
+}
+
+// TestDefaults checks that a field that is null has its default, as one that is left out, and that a status is kept.
+func TestDefaults(t *testing.T) {
+	plain := received(t, receivedPool)
+	null := received(t, receivedPool+"      expireAfter: null\n  disruption: null\n  weight: null\n  limits: null\n")
+	if len(plain.pools) != 1 || len(null.pools) != 1 {
+		t.Fatalf("pools: %d and %d, problems: %q %q", len(plain.pools), len(null.pools), plain.Problems, null.Problems)
+	}
+	if diff := cmp.Diff(plain.pools[0].object.Spec, null.pools[0].object.Spec); diff != "" {
+		t.Errorf("with null (-without +with):\n%s", diff)
+	}
+	o := received(t, "apiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: one}\n"+
+		"spec: {nodeClassRef: {group: g, kind: K, name: k}, requirements: []}\nstatus: {providerID: 'kwok://one'}\n")
+	if len(o.claims) != 1 || o.claims[0].object.Status.ProviderID != "kwok://one" || o.claims[0].object.Spec.ExpireAfter.Duration == nil {
+		t.Errorf("the claim has lost its status or its default: %q", o.Problems)
+	}
+}
