@@ -48,9 +48,11 @@ func (t *typeless) why(ctx context.Context, pool *karpv1.NodePool) string {
 	for i := range catalog {
 		names.WriteString(catalog[i].Name)
 		names.WriteByte(0)
-		for k := range catalog[i].Offerings { // the answer depends on zones too
+		for k := range catalog[i].Offerings { // the answer depends on zones and capacity types too
 			names.WriteString(catalog[i].Offerings[k].Zone)
 			names.WriteByte(1)
+			names.WriteString(catalog[i].Offerings[k].CapacityType)
+			names.WriteByte(2)
 		}
 	}
 	t.mu.Lock()

@@ -70,6 +70,10 @@ func TestTypeless(t *testing.T) {
 		{poolOf(9, "failure-domain.beta.kubernetes.io/zone", "us-west-2a"), all,
 			"the pool's own requirement topology.kubernetes.io/zone In [us-west-2a] matches none of " + cli.Plural(len(all),
 				"instance type") + "; instance types have us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e and us-east-1f"},
+		{poolOf(10, "karpenter.sh/capacity-type", "reserved"), all,
+			"the pool's own requirement karpenter.sh/capacity-type In [reserved] matches none of " + cli.Plural(len(all),
+				"instance type") + "; instance types have on-demand and spot"},
+		{poolOf(11, "karpenter.sh/capacity-type", "reserved", "spot"), all, ""},
 		{poolOf(7, "node.kubernetes.io/instance-type", "m5.lrge"), nil, ""},
 	} {
 		provider.types = c.types

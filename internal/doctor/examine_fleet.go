@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
@@ -124,7 +125,12 @@ func classes(f *Facts, _ Options) []cloud.Finding {
 	for i := range f.Classes {
 		class := &f.Classes[i]
 		ready := firstNotTrue(class.Conditions, "Ready")
-		if ready == nil || class.Deleting != nil {
+		object := strings.ToLower(class.Kind.Kind) + "/" + class.Name
+		if class.Deleting != nil {
+			continue
+		}
+		if ready == nil {
+			list = append(list, inert(class, object)...)
 			continue
 		}
 		var causes []string
@@ -136,8 +142,18 @@ func classes(f *Facts, _ Options) []cloud.Finding {
 		if len(causes) == 0 {
 			causes = []string{ready.text()}
 		}
-		object := strings.ToLower(class.Kind.Kind) + "/" + class.Name
 		list = append(list, found(ClassNotReady, object, strings.Join(causes, "; "), "kubectl describe "+strings.ToLower(class.Kind.Kind)+"."+class.Kind.Group+" "+class.Name+"; fix the problems in the conditions"+keptAs(class.MadeFrom)))
+	}
+	return list
+}
+
+// inert returns findings about the fields of a class that is ready which have no effect yet.
+func inert(class *Class, object string) []cloud.Finding {
+	var list []cloud.Finding
+	for i := range class.Conditions {
+		if c := &class.Conditions[i]; c.Status == string(metav1.ConditionFalse) && c.Reason == awsv1.ReasonNotYetActedOn {
+			list = append(list, found(FieldNotActedOn, object, c.text(), "remove the field from the "+class.Kind.Kind+keptAs(class.MadeFrom)))
+		}
 	}
 	return list
 }

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -62,6 +63,32 @@ func (m *migration) check() {
 				i.rejections(d, faults, before, len(documents) > 1)
 				if i.kind == "NodePool" && slices.ContainsFunc(faults, func(f Fault) bool { return f.missing() && f.Field == "spec.template" }) {
 					i.note(Advice, "", "if it is a patch of Kustomize, pass its kustomization.yaml too")
+				}
+			}
+		}
+	}
+}
+
+// inert adds notes on fields of the printed classes that have no effect yet, unless a note covers them. Notes on the
+// fields of node groups cover those of the classes that are proposed for them.
+func (m *migration) inert() {
+	for _, i := range m.items {
+		for _, d := range i.documents() {
+			if d.gone || d.proposed || text(at(d.root, "kind")) != awsv1.Kind || text(at(d.root, "apiVersion")) != awsv1.GroupVersion.String() {
+				continue
+			}
+			class := &awsv1.EC2NodeClass{}
+			object, err := json.Marshal(plain(d.root))
+			if err != nil || json.Unmarshal(object, class) != nil {
+				continue // the check of the API server reports it
+			}
+			for _, field := range class.NotYetActedOn() {
+				outcome := Advice
+				if field.Blocks {
+					outcome = Impossible
+				}
+				if !i.impossibleAt(field.Field) {
+					i.note(outcome, field.Field, "%s", field.Text)
 				}
 			}
 		}

@@ -72,6 +72,7 @@ func Run(files []File, options Options) Result {
 	m.propose()
 	m.unique()
 	m.check()
+	m.inert()
 	m.placeholders()
 	return m.result()
 }

@@ -97,9 +97,15 @@ func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool
 	found, known := o.classesOfAWS[name]
 	var err error
 	var assumed string
+	ignored, unlaunchable := aws.ExamineClass(found.object)
+	for _, sentence := range ignored {
+		o.assume(sentence)
+	}
 	switch {
 	case found.wrong != nil:
 		err = fmt.Errorf("%s %s: %w", awsv1.Kind, name, found.wrong)
+	case unlaunchable != "":
+		err = fmt.Errorf("%s %q is not ready: %s", awsv1.Kind, name, unlaunchable)
 	case !known && live:
 		err = fmt.Errorf("%s %q does not exist", awsv1.Kind, name)
 	case !known:

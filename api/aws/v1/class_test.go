@@ -76,10 +76,22 @@ func TestNotYetActedOn(t *testing.T) {
 			SystemReserved: map[string]string{"cpu": "vcpus * 10"},
 		},
 	}
-	want := []string{"capacityReservationSelectorTerms", "placementGroupSelector", "amiFamily", "kubelet.kubeReserved.memory",
-		"kubelet.maxPods", "kubelet.systemReserved.cpu"}
-	if diff := cmp.Diff(want, class.NotYetActedOn()); diff != "" {
+	const expression = " is an expression, which is accepted but not supported yet; use numbers and quantities"
+	want := []string{
+		"spec.capacityReservationSelectorTerms is accepted but not supported yet: no instance is launched into capacity reservations, which are paid for as well",
+		"blocks: spec.placementGroupSelector is accepted but not supported yet; remove it to launch machines outside of the placement group",
+		"blocks: spec.amiFamily is Windows2022, which is accepted but not supported yet; use AL2023, Bottlerocket or Custom",
+		"blocks: spec.kubelet.kubeReserved.memory" + expression, "blocks: spec.kubelet.maxPods" + expression,
+		"blocks: spec.kubelet.systemReserved.cpu" + expression}
+	var got []string
+	for _, field := range class.NotYetActedOn() {
+		got = append(got, map[bool]string{true: "blocks: "}[field.Blocks]+field.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("not supported yet (-want +got):\n%s", diff)
+	}
+	if got, want := class.NotYetActedOnAt("spec.kubelet.kube"), "spec.kubelet.kubeReserved.memory"+expression; got != want {
+		t.Errorf("of the kubelet: %q, want %q", got, want)
 	}
 	if _, ok := Reserved(class.Spec.Kubelet.KubeReserved)["memory"]; ok {
 		t.Error("an expression is returned as an amount")

@@ -1,17 +1,53 @@
 package v1
 
-// NotYetActedOn returns the fields that the class sets and that are accepted but not yet implemented, as paths
-// relative to the spec, in a fixed order. They are reported with the class's status.
-func (c *EC2NodeClass) NotYetActedOn() []string {
-	var fields []string
+import (
+	"fmt"
+	"strings"
+)
+
+// Inert is a field of a class that is accepted and has no effect yet.
+type Inert struct {
+	// Field is its path, such as spec.placementGroupSelector.
+	Field string
+	// Text describes what that means, and follows the field in a sentence.
+	Text string
+	// Blocks means that no machine is launched with the class as long as the field is set.
+	Blocks bool
+}
+
+func (i Inert) String() string { return i.Field + " " + i.Text }
+
+// NotYetActedOn returns the fields that the class sets and that have no effect yet, in a fixed order. Conditions,
+// events and the plugin report them in these words. A placement group blocks the class, because its machines would
+// start outside of the group. Capacity reservations do not: they are paid for and not used.
+func (c *EC2NodeClass) NotYetActedOn() []Inert {
+	var fields []Inert
 	if len(c.Spec.CapacityReservationSelectorTerms) > 0 {
-		fields = append(fields, "capacityReservationSelectorTerms")
+		fields = append(fields, Inert{Field: "spec.capacityReservationSelectorTerms",
+			Text: "is accepted but not supported yet: no instance is launched into capacity reservations, which are paid for as well"})
 	}
 	if c.Spec.PlacementGroupSelector != nil {
-		fields = append(fields, "placementGroupSelector")
+		fields = append(fields, Inert{Field: "spec.placementGroupSelector", Blocks: true,
+			Text: "is accepted but not supported yet; remove it to launch machines outside of the placement group"})
 	}
-	if c.Family().Windows() {
-		fields = append(fields, "amiFamily") // also if the family is that of the alias
+	if family := c.Family(); family.Windows() { // also if the family is that of the alias
+		fields = append(fields, Inert{Field: "spec.amiFamily", Blocks: true,
+			Text: fmt.Sprintf("is %s, which is accepted but not supported yet; use AL2023, Bottlerocket or Custom", family)})
 	}
-	return append(fields, c.Spec.Kubelet.Expressions()...)
+	for _, path := range c.Spec.Kubelet.Expressions() {
+		fields = append(fields, Inert{Field: "spec." + path, Blocks: true,
+			Text: "is an expression, which is accepted but not supported yet; use numbers and quantities"})
+	}
+	return fields
+}
+
+// NotYetActedOnAt returns the text about the fields of that list whose path begins with the given one, or "".
+func (c *EC2NodeClass) NotYetActedOnAt(path string) string {
+	var texts []string
+	for _, field := range c.NotYetActedOn() {
+		if strings.HasPrefix(field.Field, path) {
+			texts = append(texts, field.String())
+		}
+	}
+	return strings.Join(texts, "; ")
 }

@@ -43,7 +43,7 @@ func Alone(pool *karpv1.NodePool, types []cloud.InstanceType, v *Vocabulary) *mo
 				bare[i].Requirements = append(bare[i].Requirements, r)
 			}
 		}
-		if named[model.LabelZone] { // a requirement that allows no zone of any offering leaves no type
+		if named[model.LabelZone] || named[model.LabelCapacityType] { // labels of offerings
 			bare[i].Offerings = types[i].Offerings
 		}
 	}

@@ -21,29 +21,33 @@ type class struct {
 	generation  int64
 	// unready is the provider's error, or nil when machines can be launched with the class.
 	unready error
+	// inert holds sentences about its fields without effect.
+	inert []string
 }
 
-// validation returns the condition ValidationSucceeded. barren names the requirement that excludes all instance
-// types. Budgets that cannot be parsed forbid disruption, and do not prevent launches: the condition stays true, and
-// its message reports them. The same applies to an expireAfter that is shorter than leastLife, and to rules of node repair
-// that cannot be parsed.
-func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string) status.Condition {
+// validation returns the condition ValidationSucceeded. barren names the requirement that excludes all instance types,
+// inert what of the class has no effect. Budgets that cannot be parsed forbid disruption, and do not prevent launches:
+// the condition stays true, and its message reports them. The same applies to an expireAfter that is shorter than
+// leastLife, to rules of node repair that cannot be parsed, and to fields of the class without effect.
+func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string, inert []string) status.Condition {
 	if problems := karpv1.Validate(pool, rules); len(problems) > 0 {
 		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
 	}
 	if barren != "" {
-		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNoCompatibleInstanceTypes, barren)
+		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNoCompatibleInstanceTypes, strings.Join(append([]string{barren}, inert...), "; "))
 	}
-	c := yes(karpv1.ConditionValidationSucceeded)
+	var remarks []string
 	if problems := karpv1.ValidateBudgets(pool); len(problems) > 0 {
-		c.Message = "no node may be disrupted: " + problems.ToAggregate().Error()
+		remarks = append(remarks, "no node may be disrupted: "+problems.ToAggregate().Error())
 	}
 	if age := pool.Spec.Template.Spec.ExpireAfter.Duration; age != nil && *age < leastLife {
-		c.Message = strings.TrimPrefix(c.Message+"; ", "; ") + fmt.Sprintf("spec.template.spec.expireAfter: a node with a lifetime of %s expires before or soon after its pods run, and the next one is launched", *age)
+		remarks = append(remarks, fmt.Sprintf("spec.template.spec.expireAfter: a node with a lifetime of %s expires before or soon after its pods run, and the next one is launched", *age))
 	}
 	if _, problems := karpv1.ParseRepairRules(pool.Annotations); len(problems) > 0 {
-		c.Message = strings.TrimPrefix(c.Message+"; ", "; ") + "annotations without effect: " + problems.ToAggregate().Error()
+		remarks = append(remarks, "annotations without effect: "+problems.ToAggregate().Error())
 	}
+	c := yes(karpv1.ConditionValidationSucceeded)
+	c.Message = strings.Join(append(remarks, inert...), "; ")
 	return c
 }
 

@@ -137,7 +137,7 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	base := pool.DeepCopy()
 	conditions := pool.StatusConditions()
 	changed := changedFor(pool, class)
-	conditions.Set(validation(pool, r.rules, r.barren(ctx, pool, class)))
+	conditions.Set(validation(pool, r.rules, r.barren(ctx, pool, class), class.inert))
 	conditions.Set(classReadiness(class))
 	answered(pool)
 	if changed {
@@ -208,7 +208,11 @@ func (r *Reconciler) class(ctx context.Context, pool *karpv1.NodePool) (class, e
 	c.found = true
 	c.generation = object.GetGeneration()
 	c.terminating = !object.GetDeletionTimestamp().IsZero()
-	c.unready = r.Provider.Ready(ctx, cloud.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name})
+	named := cloud.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}
+	c.unready = r.Provider.Ready(ctx, named)
+	if restrained, ok := r.Provider.(cloud.Restrained); ok {
+		c.inert = restrained.NotYetActedOn(ctx, named)
+	}
 	return c, nil
 }
 

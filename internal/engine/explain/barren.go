@@ -122,8 +122,9 @@ func valuesOfTypes(catalog *model.Catalog, key string) []string {
 			}
 		}
 		for k := range catalog.Types[i].Offerings {
-			if zone := catalog.Types[i].Offerings[k].Zone; key == model.LabelZone && zone != "" {
-				values[zone] = true
+			o := &catalog.Types[i].Offerings[k]
+			if value := map[string]string{model.LabelZone: o.Zone, model.LabelCapacityType: o.CapacityType}[key]; value != "" {
+				values[value] = true
 			}
 		}
 	}

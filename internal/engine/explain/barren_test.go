@@ -49,6 +49,9 @@ func TestPoolBarren(t *testing.T) {
 		{"a zone of another region", []label.Requirement{in(arch, "amd64"), in(model.LabelZone, "eu-central-1c")},
 			"the pool's own requirement topology.kubernetes.io/zone In [eu-central-1c] matches none of 4 instance types; instance types have us-east-1a and us-east-1b"},
 		{"one zone of two", []label.Requirement{in(model.LabelZone, "us-east-9z", "us-east-1b")}, ""},
+		{"a capacity type that nothing has", []label.Requirement{in(model.LabelCapacityType, "reserved")},
+			"the pool's own requirement karpenter.sh/capacity-type In [reserved] matches none of 4 instance types; instance types have spot"},
+		{"one capacity type of two", []label.Requirement{in(model.LabelCapacityType, "reserved", "spot")}, ""},
 		{"not a list", []label.Requirement{{Key: arch, Operator: label.DoesNotExist}},
 			"the pool's own requirement kubernetes.io/arch DoesNotExist matches none of 4 instance types"},
 	} {

@@ -11,14 +11,15 @@ import (
 // Barren returns which of a pool's own requirements excludes every instance type. It is OK when types remain, when the
 // requirements contradict each other (PoolContradiction reports that), and when the types are unknown. If several
 // requirements exclude every type on their own, the first in the pool is reported. If none does, the result is the
-// requirement that excludes the last type after those before it. Current availability is ignored. Zones are labels of
-// offerings, not of types: a requirement that allows no zone of any offering excludes every type as well.
+// requirement that excludes the last type after those before it. Current availability is ignored. Zones and
+// capacity types are labels of offerings, not of types: a requirement that allows none of any offering excludes every
+// type as well.
 func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
 	if !pool.Valid || pool.Types == nil || pool.Types.Len() == 0 {
 		return Verdict{}
 	}
 	if !pool.Eligible.Empty() {
-		return zoneless(snap, pool)
+		return offerless(snap, pool)
 	}
 	total := pool.Types.Len()
 	left := bitset.Full(total)
@@ -43,19 +44,27 @@ func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
 	return last
 }
 
-// zoneless returns the verdict about a pool whose requirement allows no zone of any offering. It is OK where a zone is
-// allowed or none is known.
-func zoneless(snap *model.Snapshot, pool *model.Pool) Verdict {
-	key, known := snap.Space.Lookup(model.LabelZone)
-	zonal := func(r label.Requirement) bool { return label.Canonical(r.Key) == model.LabelZone }
-	if !known || pool.Catalog == nil || !slices.ContainsFunc(pool.Requirements, zonal) {
+// offerless returns the verdict about a pool whose requirement allows no zone, or no capacity type, of any offering. It
+// is OK where one is allowed or none is known.
+func offerless(snap *model.Snapshot, pool *model.Pool) Verdict {
+	zone := func(o *model.Offering) string { return o.Zone }
+	capacityType := func(o *model.Offering) string { return o.CapacityType }
+	if v := withoutOffering(snap, pool, model.LabelZone, zone); !v.OK() {
+		return v
+	}
+	return withoutOffering(snap, pool, model.LabelCapacityType, capacityType)
+}
+
+func withoutOffering(snap *model.Snapshot, pool *model.Pool, name string, value func(*model.Offering) string) Verdict {
+	key, known := snap.Space.Lookup(name)
+	named := func(r label.Requirement) bool { return label.Canonical(r.Key) == name }
+	if !known || pool.Catalog == nil || !slices.ContainsFunc(pool.Requirements, named) {
 		return Verdict{}
 	}
 	none := true
 	for i := range pool.Catalog.Types {
 		for k := range pool.Catalog.Types[i].Offerings {
-			zone := pool.Catalog.Types[i].Offerings[k].Zone
-			if snap.Space.HasAtom(pool.Start, key, snap.Space.Atom(key, zone)) {
+			if snap.Space.HasAtom(pool.Start, key, snap.Space.Atom(key, value(&pool.Catalog.Types[i].Offerings[k]))) {
 				return Verdict{}
 			}
 			none = false

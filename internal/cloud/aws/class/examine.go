@@ -39,6 +39,21 @@ func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	return nil
 }
 
+// Unlaunchable returns why no machine of the class could be launched in any cluster, in the words of the class's
+// conditions, or "". It is examine without what only AWS and the cluster know.
+func Unlaunchable(class *awsv1.EC2NodeClass) string {
+	if group := class.NotYetActedOnAt("spec.placementGroupSelector"); group != "" {
+		return group
+	}
+	some := discovery.Facts{Name: "cluster", Endpoint: "https://cluster", CABundle: "Y2E=", ServiceCIDR: "10.100.0.0/16"}
+	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{kubelet, windows, tags, userData} {
+		if found := check(class, some); found != nil {
+			return found.message
+		}
+	}
+	return ""
+}
+
 // services checks the service CIDR, which user data of AL2023 needs.
 func services(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	if class.Family() == awsv1.FamilyAL2023 && cluster.ServiceCIDR == "" {
@@ -51,21 +66,19 @@ func services(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 func kubelet(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	var invalid *userdata.KubeletError
 	refused := errors.As(userdata.CheckKubelet(class.Family(), class.Spec.Kubelet), &invalid)
-	expressions := class.Spec.Kubelet.Expressions()
+	expressions := class.NotYetActedOnAt("spec.kubelet")
 	switch {
-	case refused && (invalid.Reason == awsv1.ReasonInvalidKubeletConfiguration || len(expressions) == 0):
+	case refused && (invalid.Reason == awsv1.ReasonInvalidKubeletConfiguration || expressions == ""):
 		return wrong(invalid.Reason, "%s", invalid.Error())
-	case len(expressions) > 0:
-		return wrong(awsv1.ReasonKubeletExpressionsDisabled,
-			"spec.%s: expressions are accepted but not supported yet; use numbers and quantities",
-			strings.Join(expressions, ", spec."))
+	case expressions != "":
+		return wrong(awsv1.ReasonKubeletExpressionsDisabled, "%s", expressions)
 	}
 	return nil
 }
 
 func windows(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
-	if family := class.Family(); family.Windows() {
-		return wrong(awsv1.ReasonNotYetActedOn, "spec.amiFamily: %s is accepted but not supported yet; use AL2023, Bottlerocket or Custom", family)
+	if family := class.NotYetActedOnAt("spec.amiFamily"); family != "" {
+		return wrong(awsv1.ReasonNotYetActedOn, "%s", family)
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ const warnedFor = time.Hour
 // warnPools emits warnings for the pools of a class whose reservation terms are not supported: their machines cost
 // money in addition to the reservation.
 func (r *Reconciler) warnPools(ctx context.Context, class *awsv1.EC2NodeClass) error {
-	if len(class.Spec.CapacityReservationSelectorTerms) == 0 || r.Warn == nil {
+	reservations := class.NotYetActedOnAt("spec.capacityReservationSelectorTerms")
+	if reservations == "" || r.Warn == nil {
 		return nil
 	}
 	pools, err := r.poolsOf(ctx, class)
@@ -26,8 +27,7 @@ func (r *Reconciler) warnPools(ctx context.Context, class *awsv1.EC2NodeClass) e
 	}
 	for i := range pools {
 		if r.memory.warn(class.UID, pools[i].UID, r.Now()) {
-			r.Warn(&pools[i], awsv1.ReasonNotYetActedOn, fmt.Sprintf(
-				"spec.capacityReservationSelectorTerms of EC2NodeClass %q is not supported yet: machines are launched as on-demand or spot, and the reservations are paid for as well", class.Name))
+			r.Warn(&pools[i], awsv1.ReasonNotYetActedOn, fmt.Sprintf("EC2NodeClass %q: %s", class.Name, reservations))
 		}
 	}
 	return nil

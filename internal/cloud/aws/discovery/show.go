@@ -135,19 +135,15 @@ func (s Show) Unanswered(condition string, err error) {
 	}
 }
 
-// Inert writes the conditions of fields that are accepted and not supported yet. A placement group makes a class
-// unready, because its machines would start outside of the group. Capacity reservations do not: they are paid for and
-// not used.
+// Inert writes the conditions of fields that are accepted and not supported yet.
 func (s Show) Inert() {
-	if len(s.Class.Spec.CapacityReservationSelectorTerms) > 0 {
-		s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, awsv1.ReasonNotYetActedOn,
-			"spec.capacityReservationSelectorTerms is accepted but not supported yet: no instance is launched into capacity reservations")
+	if reservations := s.Class.NotYetActedOnAt("spec.capacityReservationSelectorTerms"); reservations != "" {
+		s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, awsv1.ReasonNotYetActedOn, reservations)
 	} else {
 		_ = s.conditions().Clear(awsv1.ConditionCapacityReservationsReady)
 	}
-	if s.Class.Spec.PlacementGroupSelector != nil {
-		s.conditions().SetFalse(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn,
-			"spec.placementGroupSelector is accepted but not supported yet; remove it to launch machines outside of the placement group")
+	if group := s.Class.NotYetActedOnAt("spec.placementGroupSelector"); group != "" {
+		s.conditions().SetFalse(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn, group)
 		return
 	}
 	s.conditions().SetTrue(awsv1.ConditionPlacementGroupReady)
