@@ -560,8 +560,8 @@ func TestSimulateReportsAndGoesOn(t *testing.T) {
 	}
 }
 
-// TestSimulateVolumes checks that a claim bound to a volume in a zone restricts its pod to the zone, and that a
-// CSINode's limit is respected.
+// TestSimulateVolumes checks that a claim bound to a volume in a zone restricts its pod to the zone, that a CSINode's
+// limit is respected, and that a claim that is not among the files is assumed.
 func TestSimulateVolumes(t *testing.T) {
 	types := strings.ReplaceAll(typesJSON, `"offerings": [`, `"offerings": [{"zone": "b", "capacityType": "on-demand", "price": 0.9, "available": true}, `)
 	volumes := `apiVersion: v1
@@ -602,17 +602,12 @@ spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeCl
 	if len(a.Nodes) != 1 || a.Nodes[0].Zone != "b" {
 		t.Errorf("new nodes %+v, want one in zone b", a.Nodes)
 	}
-	if len(a.ExistingNodes) != 0 {
-		t.Errorf("pods go to existing nodes %+v, want none", a.ExistingNodes)
+	if want := []string{"default/q"}; len(a.ExistingNodes) != 1 || !slices.Equal(a.ExistingNodes[0].Pods, want) {
+		t.Errorf("pods go to existing nodes %+v, want %v, whose volume is assumed to be of no driver", a.ExistingNodes, want)
 	}
-	if n := len(a.Unschedulable); n != 1 {
-		t.Fatalf("%d pods are unschedulable, want 1: %+v", n, a.Unschedulable)
-	}
-	switch reason := a.Unschedulable[0].Reasons[0]; {
-	case reason.Code != "PodInvalid":
-		t.Errorf("the pod is refused because of %+v, want PodInvalid", reason)
-	case !strings.Contains(reason.Message, `claim "none" does not exist`):
-		t.Errorf("the pod is refused because %q, want that claim none does not exist", reason.Message)
+	want := []offline.Missing{{Kind: "PersistentVolumeClaim", Name: "default/none", Assumed: "taken as bound to a volume that any node can use"}}
+	if diff := cmp.Diff(want, a.Missing); diff != "" || len(a.Unschedulable) != 0 {
+		t.Errorf("unschedulable %+v, want none; missing (-want +got):\n%s", a.Unschedulable, diff)
 	}
 }
 

@@ -45,9 +45,8 @@ type LaunchAnswer struct {
 	SpotShares []SpotShare `json:"spotShares,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
-	Stats      *Stats   `json:"stats,omitempty"`
+	Gaps
+	Stats *Stats `json:"stats,omitempty"`
 }
 
 // SpotShare is the instance type and zone that will have the largest share of a pool's spot capacity, in percent of
@@ -120,7 +119,7 @@ type PreferencesCost struct {
 
 // Answer converts the decision to words and figures.
 func (d *Decision) Answer() *LaunchAnswer {
-	a := &LaunchAnswer{Nodes: []NewNode{}, ExistingNodes: []ExistingNode{}, Unschedulable: []Unschedulable{}, PriceSource: d.source, Incomplete: d.denied, Stats: d.stats}
+	a := &LaunchAnswer{Nodes: []NewNode{}, ExistingNodes: []ExistingNode{}, Unschedulable: []Unschedulable{}, PriceSource: d.source, Gaps: d.gaps, Stats: d.stats}
 	prices := priceTables{}
 	for i := range d.plan.Claims {
 		a.Nodes = append(a.Nodes, d.newNode(&d.plan.Claims[i], prices))

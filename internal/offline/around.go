@@ -170,19 +170,3 @@ func (s *surroundings) LimitRanges(namespace string) []*corev1.LimitRange { retu
 
 // RuntimeClass implements convert.Admission.
 func (s *surroundings) RuntimeClass(name string) *nodev1.RuntimeClass { return s.runtimes[name] }
-
-// bindClaims sets what the volume controller adds to bound claims on claims of files that name a volume, if the volume
-// is meant for the claim. Claims that are written by hand together with their volumes do not have it.
-func (o *Manifests) bindClaims() {
-	for _, claim := range o.volumeClaims {
-		bound := claim.Status.Phase == corev1.ClaimBound
-		if volume := o.around.Volume(claim.Spec.VolumeName); volume != nil && volume.Spec.ClaimRef != nil {
-			ref := volume.Spec.ClaimRef
-			bound = ref.Namespace == claim.Namespace && ref.Name == claim.Name && volume.Status.Phase != corev1.VolumeReleased
-		}
-		if bound && claim.Spec.VolumeName != "" && claim.DeletionTimestamp == nil && claim.Status.Phase != corev1.ClaimLost {
-			claim.Annotations = with(claim.Annotations, map[string]string{convert.BindCompleted: "yes"})
-			claim.Status.Phase = corev1.ClaimBound
-		}
-	}
-}

@@ -111,7 +111,7 @@ func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool
 	case !known:
 		family := awsv1.FamilyAL2023
 		stock.Types, assumed, err = showcase.Assumed(&awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: awsv1.EC2NodeClassSpec{AMIFamily: &family}}, o.zonesNamed())
-		o.assume(fmt.Sprintf("%s %s is not among the files: taken as one of AL2023 with %s", awsv1.Kind, name, assumed))
+		o.lack(awsv1.Kind, name, "taken as one of AL2023 with "+assumed)
 	case found.live:
 		stock.Types, err = showcase.Catalog(found.object)
 	default:

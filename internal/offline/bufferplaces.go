@@ -27,8 +27,7 @@ type BufferDetails struct {
 	Refusals []explain.Refused `json:"refusals,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Gaps
 
 	trees []string
 }
@@ -70,7 +69,7 @@ func (w *InputSet) ExplainBuffer(p *Policy, name string) (*BufferDetails, error)
 	if at < 0 {
 		return nil, fmt.Errorf("there is no CapacityBuffer %s that a controller of this project keeps room for%s", name, didYouMean(name, names))
 	}
-	b := &BufferDetails{BufferOutcome: outcomes[at], Places: []BufferPlace{}, PriceSource: d.source, Incomplete: w.denied}
+	b := &BufferDetails{BufferOutcome: outcomes[at], Places: []BufferPlace{}, PriceSource: d.source, Gaps: w.gaps()}
 	d.places(b, d.told.requests[at])
 	return b, nil
 }

@@ -136,6 +136,7 @@ func parseCapture(text []byte) (*captureDocument, error) {
 
 func (o *Manifests) takeCapture(origin string, document *captureDocument) {
 	o.sale, o.options, o.denied = document.Input.Sale, &document.Options, document.Input.Denied
+	o.whole = o.whole || len(document.Input.Cluster) > 0
 	o.home = cmp.Or(o.home, document.Options.Namespace)
 	for _, s := range document.Input.Buffers {
 		o.buffers.shapes[s.Buffer] = s

@@ -67,6 +67,7 @@ func (l *Cluster) read(ctx context.Context, o *Manifests, instanceTypes string) 
 	if err != nil {
 		return err
 	}
+	o.whole = true
 	lists := liveLists()
 	if l.Jobs {
 		lists = append(lists, &batchv1.JobList{})

@@ -74,8 +74,7 @@ type Decision struct {
 	stats *Stats
 	// source is the source of the prices.
 	source string
-	// denied are the kinds that were not read.
-	denied []Denied
+	gaps   Gaps
 	// without is the plan without NodeOverlays, nil if there are none.
 	without *OtherPlan
 	// withoutQuotas plans without CapacityQuotas; nil if there are none or the plan is the same.
@@ -87,7 +86,7 @@ func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
 	opts := p.options()
 	var d *Decision
 	for range rounds {
-		d = &Decision{opts: opts, source: w.sale.Source, denied: w.denied}
+		d = &Decision{opts: opts, source: w.sale.Source, gaps: w.gaps()}
 		d.stats = measure(func() {
 			d.told = w.convert()
 			d.snap = d.told.builder.Snapshot(w.now)

@@ -32,8 +32,7 @@ type DiffAnswer struct {
 	Steps []json.RawMessage `json:"steps"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Gaps
 
 	steps *view.Sheet
 }
@@ -66,7 +65,7 @@ type DriftedNode struct {
 // Compare plans with both inputs until no further step is worthwhile. It ends early with the context.
 func Compare(ctx context.Context, before, after *InputSet, p *Policy) (*DiffAnswer, error) {
 	old, now := before.Overview(p), after.Overview(p)
-	a := &DiffAnswer{Drifted: []DriftedNode{}, Removed: []string{}, PriceSource: now.PriceSource(), Incomplete: now.Incomplete()}
+	a := &DiffAnswer{Drifted: []DriftedNode{}, Removed: []string{}, PriceSource: now.PriceSource(), Gaps: now.w.gaps()}
 	moved := 0
 	for _, n := range now.snap.Nodes {
 		was := old.snap.Node(n.Name)

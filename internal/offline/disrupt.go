@@ -32,9 +32,8 @@ type DisruptAnswer struct {
 	UnderWay int `json:"underWay,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
-	Stats      *Stats   `json:"stats,omitempty"`
+	Gaps
+	Stats *Stats `json:"stats,omitempty"`
 }
 
 // Step is one command.
@@ -89,8 +88,7 @@ type DisruptDecision struct {
 	stats *Stats
 	// source is the source of the prices.
 	source string
-	// denied are the kinds that were not read.
-	denied []Denied
+	gaps   Gaps
 	// removed is what the objects say about nodes that are being deleted.
 	removed removals
 	// observe is told each step and the snapshot after it; nil for none.
@@ -123,7 +121,7 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 	var d *DisruptDecision
 	var problems []error
 	for round := range rounds {
-		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source, denied: w.denied, removed: w.removals()}
+		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source, gaps: w.gaps(), removed: w.removals()}
 		d.stats = measure(func() {
 			told := w.convert()
 			problems = told.problems
@@ -208,7 +206,7 @@ func (d *DisruptDecision) figures(snap *model.Snapshot) FleetFigures {
 // Answer converts the decision to words and figures.
 func (d *DisruptDecision) Answer() *DisruptAnswer {
 	a := &DisruptAnswer{Before: d.figures(d.first), After: d.figures(d.last), Steps: []Step{}, Kept: []KeptNode{},
-		Waits: d.waitsForSteps(), PriceSource: d.source, Incomplete: d.denied, Stats: d.stats}
+		Waits: d.waitsForSteps(), PriceSource: d.source, Gaps: d.gaps, Stats: d.stats}
 	for i := range d.steps {
 		step := d.steps[i].told()
 		step.WaitSeconds = d.waited(d.steps[i].at)

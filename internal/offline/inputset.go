@@ -162,7 +162,9 @@ func (w *InputSet) convert() *converted {
 	for _, p := range w.pods {
 		spec, disposition := convert.Pod(p.object, v, around)
 		owners.succeed(p, &spec)
-		if why := w.excluded(p.object, disposition); why != "" {
+		if why := w.forbidden(p); why != nil {
+			t.idle = append(t.idle, idlePod{key(p.object), plan.Verdict{Code: plan.PodInvalid, Rejection: why}})
+		} else if why := w.excluded(p.object, disposition); why != "" {
 			verdict := plan.Verdict{Code: plan.PodWaiting, Rejection: &model.Rejection{Reason: why}}
 			t.idle = append(t.idle, idlePod{key(p.object), verdict})
 		} else if disposition != convert.Ignore {

@@ -45,15 +45,18 @@ type Manifests struct {
 	overlays []sourced[*karpv1alpha1.NodeOverlay]
 	buffers  buffers
 	quotas   []sourced[*autoscalingv1beta1.CapacityQuota]
-	// volumeClaims are those of files.
+	// volumeClaims are those of files, and those that StatefulSets of files make.
 	volumeClaims []*corev1.PersistentVolumeClaim
 	// classesOfAWS are the classes by name; memory is the memory of AWS nodes that the controller has observed; ipv6
 	// means that pods have IPv6 addresses.
 	classesOfAWS map[string]classOfAWS
 	memory       map[string]string
 	ipv6         bool
-	// assumed lists the assumptions of the answer.
+	// assumed lists the assumptions of the answer, and missing those about objects that are not among the files. whole
+	// means that the objects of a cluster are among them: then none is missing.
 	assumed []string
+	missing []Missing
+	whole   bool
 	// denied are the kinds that the user may not read, and deniedUser is the user's name; "" if it is unknown.
 	denied     []Denied
 	deniedUser string
@@ -285,13 +288,14 @@ func (o *Manifests) finish() {
 		o.expand(w, owned[w])
 	}
 	o.completeDaemons()
+	o.bindClaims()
+	o.assumeMissing()
 	for _, p := range o.pods {
 		if !p.live {
 			o.admit(p.object)
 			assumeUnschedulable(p.object)
 		}
 	}
-	o.bindClaims()
 	o.refuseBudgets()
 	o.assumeHealthy()
 	o.around.index(o.pods)

@@ -66,8 +66,7 @@ type NodeOutcome struct {
 	Alone *AloneOutcome `json:"alone,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Gaps
 }
 
 // KeptReason is why a node is not removed for a reason.
@@ -125,7 +124,7 @@ func (w *InputSet) ExplainNode(p *Policy, name string) (*NodeOutcome, error) {
 	if outcome == nil {
 		return nil, fmt.Errorf("there is no node %s, and no claim of that name%s", name, didYouMean(name, known))
 	}
-	outcome.Incomplete = w.denied
+	outcome.Gaps = w.gaps()
 	if outcome.NodeClaim != "" {
 		outcome.RemovalsPaused = w.annotationsOf(outcome.NodePool)[karpv1.AnnotationRemovalsPaused]
 	}

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,7 +122,7 @@ func (w *InputSet) Notes() []string {
 	for _, kind := range w.ignored() {
 		lines = append(lines, "skipped "+kind)
 	}
-	lines = append(append(lines, w.notices()...), w.assumed...)
+	lines = slices.Concat(lines, w.notices(), w.missingLines(), w.assumed)
 	if denied := w.Denied(); denied != "" {
 		lines = append(lines, denied)
 	}

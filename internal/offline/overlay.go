@@ -104,8 +104,7 @@ type OverlayChange struct {
 type OverlayDetails struct {
 	OverlayOutcome
 	Changes []OverlayChange `json:"changes"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Gaps
 }
 
 // Names returns the overlay as `kubectl get -o name` does.
@@ -155,7 +154,7 @@ func (w *InputSet) ExplainOverlay(name string) (*OverlayDetails, error) {
 		}
 		return nil, fmt.Errorf("there is no NodeOverlay %s that a controller has read%s", name, didYouMean(name, names))
 	}
-	o := &OverlayDetails{OverlayOutcome: t.overlays[at], Changes: []OverlayChange{}, Incomplete: w.denied}
+	o := &OverlayDetails{OverlayOutcome: t.overlays[at], Changes: []OverlayChange{}, Gaps: w.gaps()}
 	for _, p := range t.pools {
 		for _, c := range t.resolved.Changes(p) {
 			if c.Overlay == name {

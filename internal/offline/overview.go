@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -55,8 +56,14 @@ func (o *Overview) At() time.Time { return o.snap.Now }
 // PriceSource is the source and the date of prices; empty for invented ones.
 func (o *Overview) PriceSource() string { return o.w.sale.Source }
 
-// Incomplete lists the kinds that the user may not read, and how the answers differ without them.
-func (o *Overview) Incomplete() []Denied { return o.w.denied }
+// Incomplete says what the answers lack: kinds that the user may not read, and objects that are not among the files.
+func (o *Overview) Incomplete() []string {
+	var lines []string
+	for _, d := range o.w.denied {
+		lines = append(lines, fmt.Sprintf("%s may not be read (%s): %s", d.Resource, d.Verb, d.Effect))
+	}
+	return append(lines, o.w.missingLines()...)
+}
 
 // Problems are the objects that could not be read.
 func (o *Overview) Problems() []error { return append(slices.Clone(o.w.Problems), o.told.problems...) }
@@ -155,7 +162,7 @@ func (o *Overview) disruptNow() *DisruptDecision {
 // decide returns the decision about pending pods.
 func (o *Overview) decide() *Decision {
 	if o.decision == nil {
-		d := &Decision{told: o.told, snap: o.snap, opts: o.policy.options(), source: o.w.sale.Source, denied: o.w.denied}
+		d := &Decision{told: o.told, snap: o.snap, opts: o.policy.options(), source: o.w.sale.Source, gaps: o.w.gaps()}
 		d.plan = new(futile.Launches).Restrain(o.snap, placement.Schedule(o.snap, d.opts))
 		o.decision = d
 	}
@@ -315,7 +322,7 @@ type planRecorder struct {
 // newPlanRecorder returns a recorder for a decision on the snapshot, which has not been made yet.
 func newPlanRecorder(o *Overview, snap *model.Snapshot) *planRecorder {
 	d := &DisruptDecision{opts: o.policy.disruptOptions(), first: snap, last: snap, source: o.w.sale.Source,
-		denied: o.w.denied, removed: o.removed, pools: o.w.poolObjects()}
+		gaps: o.w.gaps(), removed: o.removed, pools: o.w.poolObjects()}
 	r := &planRecorder{o: o, d: d, at: map[model.Owner]int{}, plan: &view.Plan{Fleet: &view.Fleet{At: snap.Now}}}
 	d.observe = r.step
 	for _, n := range snap.Nodes {

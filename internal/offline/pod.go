@@ -27,8 +27,7 @@ type PodOutcome struct {
 	Refusal *explain.Refused `json:"refusal,omitempty"`
 	// PriceSource is the source and the date of a new node's price; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Gaps
 
 	tree string
 }
@@ -40,7 +39,7 @@ func (w *InputSet) ExplainPod(p *Policy, name string) (*PodOutcome, error) {
 		return nil, fmt.Errorf("there is no pod %s%s", name, w.podsLike(name))
 	}
 	outcome := w.Decide(p, 1).outcome(pod)
-	outcome.Incomplete = w.denied
+	outcome.Gaps = w.gaps()
 	return outcome, nil
 }
 

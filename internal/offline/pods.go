@@ -26,8 +26,7 @@ type PodsOutcome struct {
 	Pending int         `json:"pending"`
 	Total   int         `json:"total"`
 	Groups  []*PodGroup `json:"groups"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Gaps
 
 	of Selection
 	// Wide names all pods of each group in the text.
@@ -44,7 +43,7 @@ type PodGroup struct {
 // ExplainPods decides, and returns the results for the pending pods of the selection.
 func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
 	tops := w.topsOf(of.Kind)
-	o := &PodsOutcome{Groups: []*PodGroup{}, Incomplete: w.denied, of: of}
+	o := &PodsOutcome{Groups: []*PodGroup{}, Gaps: w.gaps(), of: of}
 	pending := map[string]bool{}
 	var others, elsewhere []string
 	for _, s := range w.pods {

@@ -49,8 +49,7 @@ type PoolOutcome struct {
 	pausesOutcome
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Gaps
 }
 
 // restOutcome is the state of a pool once no step is left, also after a time that the rules make steps wait.
@@ -185,7 +184,7 @@ func (w *InputSet) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
 		}
 		return nil, fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
 	}
-	outcome.Incomplete, outcome.AtRest = w.denied, d.atRest(name)
+	outcome.Gaps, outcome.AtRest = w.gaps(), d.atRest(name)
 	outcome.RemovalsPaused = w.annotationsOf(name)[karpv1.AnnotationRemovalsPaused]
 	return outcome, nil
 }
@@ -196,14 +195,13 @@ type PoolsOutcome struct {
 	Pools []*PoolOutcome `json:"pools"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Gaps
 }
 
 // ExplainPools decides, and returns the state of all pools.
 func (w *InputSet) ExplainPools(p *Policy) *PoolsOutcome {
 	d := w.Disrupt(p, 1)
-	o := &PoolsOutcome{Pools: []*PoolOutcome{}, PriceSource: d.source, Incomplete: w.denied}
+	o := &PoolsOutcome{Pools: []*PoolOutcome{}, PriceSource: d.source, Gaps: w.gaps()}
 	for _, pool := range d.first.Pools {
 		one := d.poolOutcome(pool.Name)
 		one.PriceSource, one.RemovalsPaused = "", w.annotationsOf(pool.Name)[karpv1.AnnotationRemovalsPaused]

@@ -136,8 +136,7 @@ type QuotaDetails struct {
 	Pools []QuotaPool `json:"pools"`
 	// Refusals are the pods of which the quota excludes a pool.
 	Refusals []explain.Refused `json:"refusals,omitempty"`
-	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Gaps
 
 	trees []string
 }
@@ -163,7 +162,7 @@ func (w *InputSet) ExplainQuota(p *Policy, name string) (*QuotaDetails, error) {
 		}
 		return nil, fmt.Errorf("there is no CapacityQuota %s%s", name, didYouMean(name, names))
 	}
-	o := &QuotaDetails{QuotaOutcome: outcomes[at], NodeNames: []string{}, Pools: []QuotaPool{}, Incomplete: w.denied}
+	o := &QuotaDetails{QuotaOutcome: outcomes[at], NodeNames: []string{}, Pools: []QuotaPool{}, Gaps: w.gaps()}
 	for _, q := range d.snap.Quotas {
 		if q.Name == name {
 			o.addNodes(d.snap, q)

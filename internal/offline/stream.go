@@ -17,13 +17,13 @@ func writeStream(out io.Writer, object any) error {
 	s.encoder.SetEscapeHTML(false)
 	s.text("{")
 	value, comma := reflect.ValueOf(object).Elem(), ""
-	for i := range value.NumField() {
-		name, options, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
-		if options == "omitempty" && value.Field(i).IsZero() {
+	for _, f := range reflect.VisibleFields(value.Type()) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || options == "omitempty" && value.FieldByIndex(f.Index).IsZero() {
 			continue
 		}
 		s.text(comma + "\n \"" + name + "\": ")
-		s.field(value.Field(i))
+		s.field(value.FieldByIndex(f.Index))
 		comma = ","
 	}
 	s.text("\n}\n")

@@ -247,6 +247,7 @@ func (o *Manifests) addClaims(w *workload, pod *corev1.Pod) {
 			claim := template.DeepCopy()
 			claim.Name, claim.Namespace = name, pod.Namespace
 			claim.Status.Phase = corev1.ClaimPending
+			o.volumeClaims = append(o.volumeClaims, claim)
 			o.around.take(claim)
 		}
 	}

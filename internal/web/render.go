@@ -146,9 +146,7 @@ func (p *page) fromReading(ctx context.Context, at *reading, patience time.Durat
 	if cost, err, ready := at.cost.ask(ctx, patience); ready && err == nil {
 		p.Cost = costFacts(&cost)
 	}
-	for _, d := range at.Incomplete() {
-		p.Incomplete = append(p.Incomplete, fmt.Sprintf("%s may not be read (%s): %s", d.Resource, d.Verb, d.Effect))
-	}
+	p.Incomplete = at.Incomplete()
 	for i, err := range at.Problems() {
 		if i == 5 {
 			p.Problems = append(p.Problems, fmt.Sprintf("and %d more", len(at.Problems())-i))

@@ -33,11 +33,11 @@ var inTree = map[string]string{
 const (
 	// BindCompleted is set by the volume controller when a claim is bound (Kubernetes, well-known annotations).
 	BindCompleted = "pv.kubernetes.io/bind-completed"
-	// noProvisioner is the provisioner of classes with manually created volumes; no driver attaches them.
-	noProvisioner = "kubernetes.io/no-provisioner"
-	// isDefault marks the class of claims without a class; the beta annotation still counts.
-	isDefault     = "storageclass.kubernetes.io/is-default-class"
-	isDefaultBeta = "storageclass.beta.kubernetes.io/is-default-class"
+	// NoProvisioner is the provisioner of classes with manually created volumes; no driver attaches them.
+	NoProvisioner = "kubernetes.io/no-provisioner"
+	// IsDefaultClass marks the class of claims without a class; the beta annotation still counts.
+	IsDefaultClass     = "storageclass.kubernetes.io/is-default-class"
+	isDefaultClassBeta = "storageclass.beta.kubernetes.io/is-default-class"
 	// maxPlaces limits the combinations of alternatives of a pod's volumes.
 	maxPlaces = 256
 )
@@ -48,7 +48,7 @@ const (
 func DefaultClass(classes []*storagev1.StorageClass) *storagev1.StorageClass {
 	var chosen *storagev1.StorageClass
 	for _, class := range classes {
-		if class.Annotations[isDefault] != "true" && class.Annotations[isDefaultBeta] != "true" {
+		if class.Annotations[IsDefaultClass] != "true" && class.Annotations[isDefaultClassBeta] != "true" {
 			continue
 		}
 		if chosen == nil || chosen.CreationTimestamp.Before(&class.CreationTimestamp) ||
@@ -361,7 +361,7 @@ func (d demand) unbound(name *string, v *Vocabulary, around *Around) (demand, *m
 	d.volume.Driver = class.Provisioner
 	if csi, was := inTree[class.Provisioner]; was {
 		d.volume.Driver = csi
-	} else if class.Provisioner == noProvisioner {
+	} else if class.Provisioner == NoProvisioner {
 		d.volume.Driver = ""
 	}
 	return d.ofClass(class, claim, v, around)
