@@ -354,7 +354,7 @@ func StatusNotWritten(claim *karpv1.NodeClaim, err error) Event {
 	return e
 }
 
-// NotTriggerScaleUp reports why no node can have the room that a CapacityBuffer asks for.
+// NotTriggerScaleUp reports why no node can have the room that a CapacityBuffer asks for, or why none is launched now.
 func NotTriggerScaleUp(buffer *autoscalingv1beta1.CapacityBuffer, why string) Event {
 	e := event(buffer, warning, ReasonNotTriggerScaleUp, "No node is launched for the room of this buffer: "+Truncate(why), uid(buffer))
 	e.Window, e.Changes = 15*time.Minute, true

@@ -160,6 +160,7 @@ const (
 	ReasonBufferEmpty             = "BufferEmpty"
 	ReasonNotReadyForProvisioning = "NotReadyForProvisioning"
 	ReasonInfeasible              = "Infeasible"
+	ReasonPaused                  = "Paused"
 
 	ReasonResourceQuotasAllocated = "ResourceQuotasAllocated"
 	ReasonVirtualPodLimit         = "VirtualPodLimit"

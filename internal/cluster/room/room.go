@@ -18,9 +18,10 @@ import (
 type Room struct {
 	// Ready have room on initialized nodes, Starting on nodes in flight, Missing on nodes to launch. Failed have none.
 	Ready, Starting, Missing, Failed int64
-	// Never reports that no instance type of any pool could ever hold the pods that failed; Why is the reason.
-	Never bool
-	Why   string
+	// Never reports that no instance type of any pool could ever hold the pods that failed, Paused that launches for them
+	// wait because earlier ones gave no room. Why is the reason.
+	Never, Paused bool
+	Why           string
 	// Cost is the part of the nodes' prices that the room is, nano-USD per hour. Nodes to launch do not count.
 	Cost int64
 }
@@ -61,6 +62,7 @@ func Rooms(snap *model.Snapshot, found *plan.Provision, why func(*model.Snapshot
 		for _, p := range refusal.Pods {
 			r := of(p)
 			r.Failed, r.Never, r.Why = r.Failed+1, never, text
+			r.Paused = refusal.Verdict.Code == plan.Paused
 		}
 	}
 	return all
@@ -165,6 +167,8 @@ func (q *Request) provisioning(r *Room) (is bool, reason, message string) {
 	case r.Never && r.Failed > 0 && failed > 0:
 		return false, v1beta1.ReasonInfeasible,
 			fmt.Sprintf("%d of %d virtual pods fit on no node of any NodePool: %s", failed, q.Count, r.Why)
+	case r.Paused && failed > 0:
+		return false, v1beta1.ReasonPaused, fmt.Sprintf("%d of %d virtual pods have no room: %s", failed, q.Count, r.Why)
 	case r.Ready == q.Count:
 		return true, v1beta1.ReasonFitsExistingCapacity, fmt.Sprintf("All %d virtual pods fit on existing capacity", q.Count)
 	default:

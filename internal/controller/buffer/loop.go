@@ -23,6 +23,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/controller/batch"
+	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -182,6 +183,9 @@ func (l *Loop) Tick(ctx context.Context) error {
 	// 4. Find out which virtual pods have room. Pods that are pending now are planned by the provision loop.
 	snap := l.Snapshot()
 	found := placement.ScheduleVirtual(snap, l.Options, &plan.Provision{})
+	if found != nil {
+		found = new(futile.Launches).Restrain(snap, found)
+	}
 	l.seat(before, snap, found)
 	l.call(found)
 	// 5. Write the status of the buffers.

@@ -2,6 +2,7 @@ package buffer
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,8 +25,11 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -222,5 +226,48 @@ func TestLoopForgets(t *testing.T) {
 	until := c.Snapshot().Node("n1").NominatedUntil
 	if diff := cmp.Diff(c.clock.Now().Add(kept), until); diff != "" {
 		t.Errorf("the node is kept until (-want +got):\n%s", diff)
+	}
+}
+
+// TestLoopPaused checks that a buffer whose launches wait says so, in its status and in an event, and that the provision
+// loop is called for it only when the pause is over.
+func TestLoopPaused(t *testing.T) {
+	c := newCell(t, deployment(1), spare("b", v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(2))}))
+	paused := pause.Pause{Key: pause.Key{Reason: pause.Launch, Scope: "b"}, Name: "launches for CapacityBuffer web/spare"}
+	paused = paused.Fail(noon, noon, 0, "claim p-1: its node has the taint a:NoSchedule")
+	amounts := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "pods", Value: 1}}
+	pool := model.PoolSpec{Name: "p", UID: "p", Pauses: pause.List{paused}, Catalog: &model.Catalog{Types: []model.InstanceType{{Name: "c-4x",
+		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"c-4x"}}},
+		Capacity:     amounts, Allocatable: amounts,
+		Offerings: []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: 1, Available: true}}}},
+		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}}
+	c.Snapshot = func() *model.Snapshot { // what the store has, and a pool with a type
+		b := model.NewBuilder()
+		b.UpsertPool(pool)
+		for _, g := range c.store.Snapshot(c.clock.Now()).Virtual {
+			for _, pod := range g.Pods {
+				b.UpsertPod(model.PodSpec{UID: pod.UID, Namespace: "web", Name: pod.Name, State: model.Pending, Virtual: pod.Virtual,
+					Controller: pod.Controller, Requests: amounts})
+			}
+		}
+		return b.Snapshot(c.clock.Now())
+	}
+	called := 0
+	c.Provision = func() { called++ }
+	b := c.tick("spare")
+	got := meta.FindStatusCondition(b.Status.Conditions, v1beta1.ConditionProvisioning)
+	want := "2 of 2 virtual pods have no room: launches for CapacityBuffer web/spare are paused until 2026-11-20T12:01:00Z, " +
+		"after 1 failure: claim p-1: its node has the taint a:NoSchedule"
+	if got.Status != metav1.ConditionFalse || got.Reason != v1beta1.ReasonPaused || !strings.HasPrefix(got.Message, want) || called > 0 {
+		t.Errorf("the condition is %+v, want %q; %d calls of the provision loop", got, want, called)
+	}
+	if event := <-c.sink.Events; !strings.Contains(event, "NotTriggerScaleUp") || !strings.Contains(event, "are paused until") {
+		t.Errorf("the event is %q", event)
+	}
+	c.clock.Step(time.Minute)
+	got = meta.FindStatusCondition(c.tick("spare").Status.Conditions, v1beta1.ConditionProvisioning)
+	if !strings.HasPrefix(got.Message, "1 of 2 virtual pods have no room: ") ||
+		!strings.Contains(got.Message, "another attempt is in progress") || called != 1 {
+		t.Errorf("after the pause: %+v and %d calls of the provision loop, want one for one of two nodes", got, called)
 	}
 }

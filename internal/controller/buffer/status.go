@@ -37,7 +37,7 @@ func (l *Loop) report(ctx context.Context, buffers []v1beta1.CapacityBuffer, sna
 		}
 		next := b.DeepCopy()
 		s.request.SetStatus(next, r)
-		if r.Never && r.Failed > 0 {
+		if (r.Never || r.Paused) && r.Failed > 0 {
 			l.Recorder.Emit(telemetry.NotTriggerScaleUp(b, r.Why))
 		}
 		if equality.Semantic.DeepEqual(b.Status, next.Status) {

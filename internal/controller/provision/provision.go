@@ -197,20 +197,20 @@ func (p *Loop) restrain(ctx context.Context, t *pass) {
 // create creates the claims of the plan.
 func (p *Loop) create(ctx context.Context, t *pass) {
 	t.done = p.Writer.Provision(ctx, p.Snapshot, t.plan)
-	if v := t.whole.Virtual; v != nil {
+	if v := t.plan.Virtual; v != nil {
 		// Nothing is reserved: its pods do not exist.
-		t.room = p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: p.launches.Restrain(t.newest, v).Claims})
+		t.room = p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: v.Claims})
 	}
-	p.launches.Launched(t.snap.Now, t.created())
+	p.launches.Launched(t.snap.Now, slices.Concat(created(t.done), created(t.room)))
 	t.executed = p.Clock.Now()
 }
 
 // created returns the claims that now exist in the API.
-func (t *pass) created() []plan.NewClaim {
+func created(done execute.Provisioned) []plan.NewClaim {
 	var claims []plan.NewClaim
-	for i, o := range t.done.Outcomes {
+	for i, o := range done.Outcomes {
 		if o.Err == nil {
-			claims = append(claims, t.done.Plan.Claims[i])
+			claims = append(claims, done.Plan.Claims[i])
 		}
 	}
 	return claims

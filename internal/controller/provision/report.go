@@ -209,15 +209,15 @@ func (r *Reporter) refused(t *pass) {
 // created logs the durations, in seconds, of a pass that created claims. The pods are those for which the claims were
 // created.
 func (r *Reporter) created(t *pass) {
-	created := len(t.created())
-	if created == 0 {
+	claims := len(created(t.done))
+	if claims == 0 {
 		return
 	}
 	pods := 0
 	for i := range t.done.Plan.Claims {
 		pods += len(t.done.Plan.Claims[i].Pods)
 	}
-	r.log(t).Info("created nodeclaims", "nodeclaims", created, "pods", pods, "decidedAt", t.decided.UTC().Format(time.RFC3339Nano),
+	r.log(t).Info("created nodeclaims", "nodeclaims", claims, "pods", pods, "decidedAt", t.decided.UTC().Format(time.RFC3339Nano),
 		"batchSeconds", t.began.Sub(t.since).Seconds(), "scheduleSeconds", t.decided.Sub(t.began).Seconds(),
 		"createSeconds", t.executed.Sub(t.decided).Seconds())
 }

@@ -14,6 +14,9 @@
 //   - its node has joined, runs no pods but those of DaemonSets, and the plan has none for it, or
 //   - one of its pods was preempted within a minute.
 //
+// A virtual pod of a buffer runs where the plan has room for it. Nothing waits for that room: its launches pause after the
+// first futile round. After each pause one claim is tried.
+//
 // A launch in progress is not judged, nor is one that the cloud refused. When one of the pods has run for a minute, or
 // has ended by itself, the owner begins anew.
 //

@@ -48,6 +48,8 @@ type launch struct {
 	// node is the name of its node. machine and registered report that the machine exists, and that its node joined.
 	node                string
 	machine, registered bool
+	// room says that its pods are those of a buffer: any pod that runs on the node may have taken their room.
+	room bool
 	// preempted describes a preemption of one of its pods.
 	preempted string
 }
@@ -56,8 +58,9 @@ type launch struct {
 func (l *Launches) Launched(at time.Time, claims []plan.NewClaim) {
 	for i := range claims {
 		c := &claims[i]
-		for _, pods := range byOwner(plan.Waiting(c.Pods)) {
-			o, made := l.of(ownerOf(pods[0]), "launches for "+ownerName(pods[0])), launch{claim: c.Name, pool: c.Pool, at: at}
+		for _, pods := range byOwner(absent(c.Pods)) {
+			o := l.of(ownerOf(pods[0]), "launches for "+ownerName(pods[0]))
+			made := launch{claim: c.Name, pool: c.Pool, at: at, room: pods[0].Virtual == model.VirtualBuffer}
 			for _, p := range pods {
 				made.pods = append(made.pods, p.UID)
 				o.pods[p.UID] = time.Time{}
@@ -87,10 +90,10 @@ func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.D
 		return nil
 	}
 	served := l.leave(left)
-	l.observe(snap)
+	l.observe(snap, p)
 	used, planned := usedNodes(snap, p), map[string]*model.Pod{}
-	for i := range p.Claims {
-		for _, pod := range plan.Waiting(p.Claims[i].Pods) {
+	for _, c := range slices.Concat(p.Claims, roomOf(p).Claims) {
+		for _, pod := range absent(c.Pods) {
 			planned[ownerOf(pod)] = pod
 		}
 	}
@@ -168,50 +171,84 @@ func (l *Launches) leave(left []model.Departure) map[string]bool {
 
 // observe updates the launches from their claims, and since when pods are on nodes. During a pause, each pending pod of
 // the owner counts like those that launches were for.
-func (l *Launches) observe(snap *model.Snapshot) {
+func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 	for _, o := range l.owners {
-		for i := range o.launches {
-			m := &o.launches[i]
-			if n := snap.Claim(m.claim); n != nil && (m.uid == "" || n.ClaimUID == m.uid) {
-				m.uid, m.node = n.ClaimUID, n.Name
-				m.machine, m.registered = m.machine || n.Stage >= model.Launched, m.registered || n.Stage >= model.Registered
+		o.observeLaunches(snap)
+	}
+	waiting := map[string]bool{}
+	for _, g := range slices.Concat(snap.Groups, snap.Virtual) {
+		for _, pod := range g.Pods {
+			waiting[pod.UID] = true
+			if o := l.owners[ownerOf(pod)]; o != nil && pod.Node == "" && o.pause.Active(snap.Now) {
+				o.pods[pod.UID] = time.Time{}
 			}
 		}
 	}
 	now := map[string]bool{}
-	for _, g := range snap.Groups {
-		for _, p := range g.Pods {
-			if o := l.owners[ownerOf(p)]; o != nil && p.Node == "" && o.pause.Active(snap.Now) {
-				o.pods[p.UID] = time.Time{}
-			}
-		}
-	}
 	for _, n := range snap.Nodes {
-		for _, p := range n.Pods {
-			o := l.owners[ownerOf(p)]
-			if o == nil || p.Terminating {
-				continue
-			}
-			if since, known := o.pods[p.UID]; known {
-				now[p.UID] = true
-				if since.IsZero() {
-					o.pods[p.UID] = snap.Now
-				}
+		for _, pod := range n.Pods {
+			l.observePod(snap.Now, n, pod, now)
+		}
+	}
+	for _, placed := range roomOf(p).Placed { // a virtual pod runs where it has room
+		if n := snap.Node(placed.Node); n != nil && n.Stage >= model.Registered {
+			for _, pod := range placed.Pods {
+				l.observePod(snap.Now, n, pod, now)
 			}
 		}
 	}
-	pending := snap.PendingPods()
 	for _, o := range l.owners {
 		for uid := range o.pods {
 			switch {
 			case now[uid]:
-			case pending[uid] != nil:
+			case waiting[uid]:
 				o.pods[uid] = time.Time{}
 			default:
 				delete(o.pods, uid)
 			}
 		}
 	}
+}
+
+// observePod records in now, and in the pod's owner, that the pod is on the node. Pods that no launch was for count on
+// nodes that were launched for their owner: those of a workload take the places of its virtual pods.
+func (l *Launches) observePod(at time.Time, n *model.Node, p *model.Pod, now map[string]bool) {
+	o := l.owners[ownerOf(p)]
+	if o == nil || p.Terminating {
+		return
+	}
+	since, known := o.pods[p.UID]
+	if !known && !slices.ContainsFunc(o.launches, func(m launch) bool { return m.claim == n.Claim }) {
+		return
+	}
+	if now[p.UID] = true; since.IsZero() {
+		o.pods[p.UID] = at
+	}
+}
+
+// observeLaunches updates the owner's launches from their claims. It forgets those for the room of a buffer that a pod
+// has taken: that is what the room is for.
+func (o *owner) observeLaunches(snap *model.Snapshot) {
+	o.launches = slices.DeleteFunc(o.launches, func(m launch) bool {
+		n := snap.Claim(m.claim)
+		return m.room && n != nil && runsPods(n)
+	})
+	for i := range o.launches {
+		m := &o.launches[i]
+		if n := snap.Claim(m.claim); n != nil && (m.uid == "" || n.ClaimUID == m.uid) {
+			m.uid, m.node = n.ClaimUID, n.Name
+			m.machine, m.registered = m.machine || n.Stage >= model.Launched, m.registered || n.Stage >= model.Registered
+		}
+	}
+}
+
+// toleratedFor returns how many futile launches in a row for pods like this one begin no pause. Nothing waits for the room
+// of a buffer.
+func toleratedFor(p *model.Pod) int {
+	if p.Virtual == model.VirtualBuffer {
+		return 0
+	}
+	return tolerated
 }
 
 // runs reports whether one of the pods has been on a node long enough.
@@ -230,7 +267,7 @@ func (o *owner) judge(snap *model.Snapshot, used map[string]bool, pod *model.Pod
 	o.launches = slices.DeleteFunc(o.launches, func(m launch) bool {
 		why, over := m.outcome(snap, used, pod)
 		if over && why != "" {
-			o.pause = o.pause.Fail(m.at, snap.Now, tolerated, "claim "+m.claim+": "+why)
+			o.pause = o.pause.Fail(m.at, snap.Now, toleratedFor(pod), "claim "+m.claim+": "+why)
 			if pool == nil {
 				pool = snap.Pool(m.pool)
 			}

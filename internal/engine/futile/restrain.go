@@ -10,12 +10,26 @@ import (
 )
 
 // Restrain returns the plan without the claims that are only for pods of paused owners, and refuses those pods. The pods
-// may still be placed on existing nodes, on nodes in flight, and on new nodes that other pods need too.
+// may still be placed on existing nodes, on nodes in flight, and on new nodes that other pods need too. The same holds for
+// the plan of the virtual pods.
 func (l *Launches) Restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provision {
 	l.adopt(snap)
+	restrained := l.restrain(snap, p)
+	if p.Virtual != nil {
+		if room := l.restrain(snap, p.Virtual); room != p.Virtual {
+			whole := *restrained
+			whole.Virtual, restrained = room, &whole
+		}
+	}
+	return restrained
+}
+
+// restrain returns the part of the plan that need not wait, which may be all of it. After a pause, one claim is tried.
+func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provision {
+	tried := map[string]bool{}
 	waits := func(pod *model.Pod) bool {
 		o := l.owners[ownerOf(pod)]
-		return pod.Node == "" && o != nil && o.pause.Active(snap.Now)
+		return pod.Node == "" && o != nil && (o.pause.Active(snap.Now) || o.trial(snap, tried[ownerOf(pod)]))
 	}
 	restrained, dropped := *p, map[string]bool{}
 	restrained.Claims, restrained.Refused = nil, slices.Clip(p.Refused)
@@ -23,18 +37,16 @@ func (l *Launches) Restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 		c := &p.Claims[i]
 		if len(c.Pods) == 0 || slices.ContainsFunc(c.Pods, func(pod *model.Pod) bool { return !waits(pod) }) {
 			restrained.Claims = append(restrained.Claims, *c)
+			for _, pod := range c.Pods {
+				tried[ownerOf(pod)] = true
+			}
 			continue
 		}
 		for _, pods := range byOwner(c.Pods) {
 			for _, pod := range pods {
 				dropped[pod.UID] = true
 			}
-			o := l.owners[ownerOf(pods[0])]
-			v := plan.PausedVerdict(o.pause)
-			if o.shown {
-				v.Pool = o.pool
-			}
-			restrained.Refused = append(restrained.Refused, plan.Refusal{Pods: pods, Verdict: v})
+			restrained.Refused = append(restrained.Refused, plan.Refusal{Pods: pods, Verdict: l.owners[ownerOf(pods[0])].verdict(snap)})
 		}
 	}
 	if len(dropped) == 0 {
@@ -44,16 +56,67 @@ func (l *Launches) Restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 	return &restrained
 }
 
-// usedNodes returns the claims of nodes that run pods, other than those of DaemonSets, or get some by the plan.
+// trial reports whether launches have to wait after a pause, because one is being tried. tried says that the plan itself
+// has one.
+func (o *owner) trial(snap *model.Snapshot, tried bool) bool {
+	if o.pause.Until.IsZero() || !o.pause.Remembered(snap.Now) {
+		return false
+	}
+	if tried {
+		return true
+	}
+	for _, since := range o.pods {
+		if !since.IsZero() {
+			return true // for less than a minute
+		}
+	}
+	return slices.ContainsFunc(o.launches, func(m launch) bool {
+		n := snap.Claim(m.claim)
+		return n != nil && n.Stage < model.Initialized && !n.Deleting && !m.at.Before(o.pause.Until)
+	})
+}
+
+// verdict returns why launches for the owner have to wait.
+func (o *owner) verdict(snap *model.Snapshot) plan.Verdict {
+	v := plan.PausedVerdict(o.pause)
+	if o.shown {
+		v.Pool = o.pool
+	}
+	if !o.pause.Active(snap.Now) {
+		v.Need = 0
+	}
+	return v
+}
+
+// roomOf returns the plan of the virtual pods.
+func roomOf(p *plan.Provision) *plan.Provision {
+	if p.Virtual == nil {
+		return &plan.Provision{}
+	}
+	return p.Virtual
+}
+
+// absent returns the pods that run nowhere: those that are pending or virtual.
+func absent(pods []*model.Pod) []*model.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(p *model.Pod) bool { return p.Node != "" })
+}
+
+// runsPods reports whether pods run on the node, other than those of DaemonSets.
+func runsPods(n *model.Node) bool {
+	return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !p.Daemon })
+}
+
+// usedNodes returns the claims of nodes that run pods, other than those of DaemonSets, or get some by the plan. Room that
+// virtual pods get counts.
 func usedNodes(snap *model.Snapshot, p *plan.Provision) map[string]bool {
 	used := map[string]bool{}
-	for _, placed := range p.Placed {
+	for _, placed := range slices.Concat(p.Placed, roomOf(p).Placed) {
 		if n := snap.NodeOrClaim(placed.Node); n != nil && len(placed.Pods) > 0 {
 			used[n.Claim] = true
 		}
 	}
 	for _, n := range snap.Nodes {
-		if slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !p.Daemon }) {
+		if runsPods(n) {
 			used[n.Claim] = true
 		}
 	}

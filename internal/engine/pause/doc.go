@@ -15,7 +15,8 @@
 // ends them.
 //
 //	reason                 scope             a failure is                                      seen by
-//	Launch                 owner of pods     a node on which none of its pods runs             engine/futile
+//	Launch                 owner of pods,    a node on which none of its pods runs             engine/futile
+//	                         buffer
 //	Drifted, Expired,      NodePool          a replacement that does not become ready          engine/guard
 //	  Underutilized
 //	StaticLaunch           NodePool          a claim that is deleted before its node is ready    engine/disruption

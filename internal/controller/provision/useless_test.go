@@ -1,0 +1,203 @@
+package provision_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+
+	"github.com/karpenter-go/karpenter/internal/controller/provision"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
+)
+
+// surprise is a cluster whose nodes are other than their NodePool says. The plan is the real one.
+type surprise struct {
+	*testing.T
+	*loopcluster.Cluster
+	loop *provision.Loop
+	sink *events.FakeRecorder
+	// joins changes a node when it joins.
+	joins func(*model.NodeSpec)
+	// bought are the types of all machines.
+	bought []string
+}
+
+var onDemand = []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: 1, Available: true}}
+
+// typeOf returns a type with so many CPUs, at a price that grows with them.
+func typeOf(name string, cpus int64) model.InstanceType {
+	amounts := []quantity.Amount{{Name: "cpu", Value: 1000 * cpus}, {Name: "pods", Value: 110}}
+	offerings := slices.Clone(onDemand)
+	offerings[0].Price = cpus * model.Nano / 10
+	return model.InstanceType{Name: name, Capacity: amounts, Allocatable: amounts, Offerings: offerings,
+		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{name}}}}
+}
+
+func newSurprise(t *testing.T, types ...model.InstanceType) *surprise {
+	s := &surprise{T: t, Cluster: loopcluster.New(), sink: events.NewFakeRecorder(10_000)}
+	s.Pool.Catalog = &model.Catalog{Types: types,
+		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
+	s.restart()
+	return s
+}
+
+// restart replaces the loop by that of another process.
+func (s *surprise) restart() {
+	s.loop = newLoop(s.Cluster, func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, placement.Options{}) })
+	s.loop.Report.Recorder, s.loop.Report.Refusal = telemetry.NewRecorder(s.sink, s.Clock), explain.Refusal
+	s.loop.Left = &provision.Departures{}
+}
+
+// pod adds a pod of the owner that waits.
+func (s *surprise) pod(name string, milli int64, owner model.Owner) *model.PodSpec {
+	s.Pending(name, "")
+	p := s.Pods["uid-"+name]
+	p.Created, p.State, p.Reschedulable, p.Controller = s.Clock.Now(), model.Pending, true, owner
+	p.Requests = []quantity.Amount{{Name: "cpu", Value: milli}, {Name: "pods", Value: 1}}
+	return p
+}
+
+// spare adds the virtual pods of a buffer.
+func (s *surprise) spare(n int, milli int64) {
+	for i := range n {
+		p := s.pod(fmt.Sprintf("spare-%d", i), milli, model.Owner{Kind: "CapacityBuffer", Name: "spare", UID: "spare-uid"})
+		p.Virtual = model.VirtualBuffer
+	}
+}
+
+// step is a pass. The machines that it buys become nodes, and kube-scheduler binds the pods that fit to them.
+func (s *surprise) step(later time.Duration) {
+	s.loop.Tick(s.Context())
+	for _, name := range slices.Sorted(maps.Keys(s.Nodes)) {
+		if n := s.Nodes[name]; n.Stage == model.Launching {
+			s.join(n)
+		}
+	}
+	s.bind()
+	s.Clock.Step(later)
+}
+
+// join makes a machine of the cheapest type of the claim a node.
+func (s *surprise) join(n *model.NodeSpec) {
+	kind := s.Pool.Catalog.Types[0]
+	for _, r := range n.Requirements {
+		if r.Key == model.LabelType {
+			kind = s.Pool.Catalog.Types[slices.IndexFunc(s.Pool.Catalog.Types, func(t model.InstanceType) bool { return t.Name == r.Values[0] })]
+		}
+	}
+	n.Stage, n.Ready, n.Created, n.InitializedAt, n.UID = model.Initialized, true, s.Clock.Now(), s.Clock.Now(), "uid-"+n.Name
+	n.Labels = map[string]string{model.LabelPool: "p", model.LabelType: kind.Name, model.LabelZone: "z", model.LabelCapacityType: "on-demand"}
+	n.Capacity, n.Allocatable, n.Requirements = kind.Capacity, kind.Allocatable, nil
+	s.bought = append(s.bought, kind.Name)
+	if s.joins != nil {
+		s.joins(n)
+	}
+}
+
+// bind binds pending pods to nodes as kube-scheduler does, as far as taints and cpu go.
+func (s *surprise) bind() {
+	for _, uid := range slices.Sorted(maps.Keys(s.Pods)) {
+		p := s.Pods[uid]
+		if p.State != model.Pending || p.Virtual != "" {
+			continue
+		}
+		for _, n := range s.Snapshot().Nodes {
+			_, no := model.Untolerated(n.Taints, p.Tolerations)
+			if !no && n.Stage == model.Initialized && n.Free().At(quantity.CPU) >= p.Requests[0].Value {
+				p.State, p.Node = model.Bound, n.Name
+				break
+			}
+		}
+	}
+}
+
+// steps runs passes of five seconds for the time.
+func (s *surprise) steps(length time.Duration) {
+	for range length / (5 * time.Second) {
+		s.step(5 * time.Second)
+	}
+}
+
+// buys verifies how many machines were bought in all.
+func (s *surprise) buys(least, most int, when string) {
+	s.Helper()
+	if n := len(s.bought); n < least || n > most {
+		s.Errorf("%s: %d machines were bought (%v), want %d to %d; pauses %v", when, n, s.bought, least, most, s.Pool.Pauses)
+	}
+}
+
+var surprising = model.Taint{Key: "example.org/surprise", Effect: model.NoSchedule}
+
+func taints(n *model.NodeSpec) { n.Taints = []model.Taint{surprising} }
+
+// TestRoomThatNodesDoNotHave: each node that is launched for the room of a buffer has a taint that no NodePool names.
+// After the first round the buffer's launches pause, and one machine is tried after each pause, also by another process.
+func TestRoomThatNodesDoNotHave(t *testing.T) {
+	s := newSurprise(t, typeOf("c-2x", 2))
+	s.joins = taints
+	s.spare(4, 2000)
+	s.steps(time.Minute)
+	s.buys(4, 4, "a minute")
+	s.restart()
+	s.steps(time.Minute)
+	s.buys(4, 5, "two minutes")
+	s.steps(13 * time.Minute)
+	s.buys(7, 8, "15 minutes")
+	p := s.Pool.Pauses.Active(s.Clock.Now())
+	if len(p) != 1 || p[0].Name != "launches for CapacityBuffer default/spare" ||
+		!strings.Contains(p[0].Why, "example.org/surprise:NoSchedule") {
+		t.Errorf("the pauses are %v, want one of the buffer that names the taint", p)
+	}
+	s.joins = nil
+	s.steps(40 * time.Minute)
+	if n := len(s.bought); n > 13 || len(s.Pool.Pauses) > 0 {
+		t.Errorf("%d machines (%v), pauses %v, want one trial, then the missing room, and no pause", n, s.bought, s.Pool.Pauses)
+	}
+}
+
+// TestRoomThatNodesHave: room is made again and again, while pods take it and end, and nothing pauses.
+func TestRoomThatNodesHave(t *testing.T) {
+	for name, joins := range map[string]func(*surprise) func(*model.NodeSpec){
+		"ready at once": func(*surprise) func(*model.NodeSpec) { return nil },
+		"slow": func(s *surprise) func(*model.NodeSpec) {
+			return func(n *model.NodeSpec) { // without its startup taints, which the model does not show
+				n.Stage, n.Ready = model.Registered, false
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSurprise(t, typeOf("c-2x", 2))
+			s.joins = joins(s)
+			s.spare(2, 2000)
+			for i := range 20 {
+				s.step(5 * time.Second)
+				for _, n := range s.Nodes {
+					n.Stage, n.Ready = model.Initialized, true
+				}
+				s.pod(fmt.Sprintf("job-%d", i), 2000, model.Owner{})
+				s.step(5 * time.Second) // takes room
+				s.step(5 * time.Second) // room is made again
+				node := s.Pods[fmt.Sprintf("uid-job-%d", i)].Node
+				if node == "" {
+					t.Fatalf("job %d is pending", i)
+				}
+				delete(s.Pods, fmt.Sprintf("uid-job-%d", i))
+				delete(s.Nodes, node) // as empty
+				if len(s.Pool.Pauses) > 0 {
+					t.Fatalf("job %d: pauses %v", i, s.Pool.Pauses)
+				}
+			}
+		})
+	}
+}
