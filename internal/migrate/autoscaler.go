@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // This file handles the Cluster Autoscaler: its flags
@@ -78,6 +80,7 @@ func (m *migration) propose() {
 	}
 	if m.scaler != nil && m.scaler.item != nil {
 		m.scaler.describe(groups)
+		m.proposeQuota()
 	}
 	shareClasses(groups)
 	ranks := m.ranks(groups)
@@ -134,6 +137,9 @@ func (g *nodeGroup) documents(m *migration) []*document {
 	set(pool, scalar(g.name), "metadata", "name")
 	for _, name := range slices.Sorted(maps.Keys(g.labels)) {
 		set(pool, scalar(g.labels[name]), "spec", "template", "metadata", "labels", name)
+	}
+	if g.keptAlways() {
+		set(pool, scalar("true"), "spec", "template", "metadata", "annotations", karpv1.AnnotationDoNotDisrupt)
 	}
 	set(pool, scalar("karpenter.k8s.aws"), "spec", "template", "spec", "nodeClassRef", "group")
 	set(pool, scalar("EC2NodeClass"), "spec", "template", "spec", "nodeClassRef", "kind")

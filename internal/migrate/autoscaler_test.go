@@ -1,6 +1,8 @@
 package migrate
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +58,70 @@ func TestScalerFlags(t *testing.T) {
 				t.Errorf(`test.says == "" && len(m.scaler.Notes) > 0, want %q`, test.says)
 			}
 		})
+	}
+}
+
+// TestEveryFlag verifies that the report has one line for each flag of the Cluster Autoscaler, which says what becomes of
+// it, in the form that the program accepts: with underscores too.
+func TestEveryFlag(t *testing.T) {
+	text, err := os.ReadFile("testdata/scaler-flags.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Fields(string(text))
+	for name := range scalerFlagTable {
+		if !slices.Contains(names, name) && name != "azure-container-registry-config" {
+			t.Errorf("--%s is not in the list", name)
+		}
+	}
+	for _, name := range names {
+		in := scaler("[cluster-autoscaler]", `["--`+strings.ReplaceAll(name, "-", "_")+`=7"]`)
+		result := Run([]File{{Name: "in", Text: []byte(in)}}, Options{})
+		var lines []string
+		for _, note := range result.Report[0].Notes {
+			if note.Field == "--"+name && strings.HasPrefix(note.Text, "is 7; ") && !strings.Contains(note.Text, "unknown") {
+				lines = append(lines, note.Text)
+			}
+		}
+		if len(lines) != 1 {
+			t.Errorf("--%s has the lines %q, want one; the report is\n%s", name, lines, result.Report.Text())
+		}
+	}
+}
+
+// TestTotals verifies which limits the total limits become.
+func TestTotals(t *testing.T) {
+	for _, test := range []struct {
+		args string
+		want map[string]int
+		says []string // the outcomes and flags of its notes
+	}{
+		{`["--max-nodes-total=0"]`, map[string]int{}, nil},
+		{`["--max-nodes-total=3", "--max-nodes-total=5"]`, map[string]int{"nodes": 5}, nil},
+		{`["--max-nodes-total=-1"]`, map[string]int{}, []string{"impossible --max-nodes-total"}},
+		{`["--cores-total=0:320000"]`, map[string]int{"cpu": 320000}, nil},
+		{`["--cores-total=320000"]`, map[string]int{}, []string{"impossible --cores-total"}},
+		{`["--cores-total=10:5"]`, map[string]int{}, []string{"impossible --cores-total"}},
+		{`["--memory-total=4:64"]`, map[string]int{"memory": 64}, []string{"advice --memory-total"}},
+		{`["--gpu-total=nvidia-tesla-t4:0:8", "--gpu-total=nvidia-l4:0:0", "--gpu-total=amd-v710:0:2"]`,
+			map[string]int{"nvidia.com/gpu": 8, "amd.com/gpu": 2}, nil},
+		{`["--gpu-total=0:8"]`, map[string]int{}, []string{"impossible --gpu-total"}},
+	} {
+		m := migration{}
+		for _, d := range split(File{Name: "in", Text: []byte(scaler("[cluster-autoscaler]", test.args))}) {
+			m.read(d)
+		}
+		m.sources()
+		if diff := cmp.Diff(test.want, m.scaler.quota()); diff != "" {
+			t.Errorf("%s: limits (-want +got):\n%s", test.args, diff)
+		}
+		var says []string
+		for _, note := range m.scaler.Notes {
+			says = append(says, string(note.Outcome)+" "+note.Field)
+		}
+		if diff := cmp.Diff(test.says, says); diff != "" {
+			t.Errorf("%s: notes (-want +got):\n%s", test.args, diff)
+		}
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
@@ -36,6 +38,7 @@ type nodeGroup struct {
 	remarks         []Note
 
 	nodes      int                       // number of nodes in the input
+	kept       []string                  // those that the Cluster Autoscaler must not remove
 	seenLabels map[string]map[string]int // how many of them have a label, by name and value
 	seenTaints map[string]int            // how many have a taint, by key=value:effect
 	taintOf    map[string]*yaml.Node
@@ -93,6 +96,9 @@ func (m *migration) nodeGroups(known []*nodeGroup) []*nodeGroup {
 		if !slices.Contains(known, g) {
 			g.seeMore(i.root, m.passing)
 		}
+	}
+	for _, g := range slices.Concat(known, found) {
+		g.protect()
 	}
 	for _, g := range found {
 		g.settle()
@@ -174,6 +180,9 @@ var passingTaints = []string{"node.kubernetes.io/", "node.cloudprovider.kubernet
 func (g *nodeGroup) see(node *yaml.Node) {
 	labels := at(node, "metadata", "labels")
 	g.nodes++
+	if text(at(node, "metadata", "annotations", karpv1.AnnotationScaleDownDisabled)) == "true" {
+		g.kept = append(g.kept, text(at(node, "metadata", "name")))
+	}
 	for _, name := range fields(labels) {
 		if labelKindOf(name) != nodeLabel {
 			if g.seenLabels[name] == nil {
@@ -206,6 +215,24 @@ func (g *nodeGroup) seeMore(node *yaml.Node, passing func(taint string) bool) {
 		}
 	}
 }
+
+// protect reports nodes that the Cluster Autoscaler must not remove. If all nodes of the group are such, the NodePool's are
+// too.
+func (g *nodeGroup) protect() {
+	const annotation = karpv1.AnnotationScaleDownDisabled + ": \"true\""
+	switch {
+	case len(g.kept) == 0:
+	case g.keptAlways():
+		g.remark(Changed, "", "all nodes have %s; the nodes of the NodePool get its equivalent %s: \"true\"", annotation,
+			karpv1.AnnotationDoNotDisrupt)
+	default:
+		g.remark(Advice, "", "%d of %s have %s (%s); annotate nodes with %s: \"true\" to keep them, or the pods for which they are kept",
+			len(g.kept), plural(g.nodes, "node"), annotation, some(g.kept), karpv1.AnnotationDoNotDisrupt)
+	}
+}
+
+// keptAlways reports whether the Cluster Autoscaler must not remove any node of the group.
+func (g *nodeGroup) keptAlways() bool { return len(g.kept) > 0 && len(g.kept) == g.nodes }
 
 func taintName(key, value, effect string) string {
 	if value != "" {

@@ -209,7 +209,7 @@ var kinds = map[string]string{
 var printed = map[string][]string{
 	karpv1.GroupVersion.String():             {"NodePool", "NodeClaim"},
 	karpv1alpha1.GroupVersion.String():       {karpv1alpha1.Kind},
-	autoscalingv1beta1.GroupVersion.String(): {autoscalingv1beta1.Kind},
+	autoscalingv1beta1.GroupVersion.String(): {autoscalingv1beta1.Kind, autoscalingv1beta1.KindQuota},
 	awsv1.GroupVersion.String():              {"EC2NodeClass"},
 	kwokv1alpha1.GroupVersion.String():       {kwokv1alpha1.Kind},
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/compat/names"
 )
 
-// safeToEvict is the annotation of pods for the Cluster Autoscaler. With "false", it does not remove their node
-// (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md).
-const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-
 // pods replaces old names in objects that create pods, whatever their kind: a value with containers in a field spec
 // is a pod or a pod template. Only names are changed, in the text, so that everything else stays as it was written.
 type pods struct {
@@ -136,13 +132,13 @@ func (p *pods) metadata(node *yaml.Node, path string) {
 		p.replace(annotations.Content[index(annotations, name)], today)
 		p.note(Changed, path, "the annotation %s is renamed to %s", name, today)
 	}
-	value := at(annotations, safeToEvict)
+	value := at(annotations, karpv1.AnnotationSafeToEvict)
 	if p.honor && text(value) == "false" && at(annotations, karpv1.AnnotationDoNotDisrupt) == nil {
-		p.insert(annotations, safeToEvict, karpv1.AnnotationDoNotDisrupt+`: "true"`)
+		p.insert(annotations, karpv1.AnnotationSafeToEvict, karpv1.AnnotationDoNotDisrupt+`: "true"`)
 		added := scalar("true")
 		set(annotations, added, karpv1.AnnotationDoNotDisrupt)
 		p.note(Changed, path, "%s: \"true\" is added, the equivalent of %s: \"false\" for the Cluster Autoscaler",
-			karpv1.AnnotationDoNotDisrupt, safeToEvict)
+			karpv1.AnnotationDoNotDisrupt, karpv1.AnnotationSafeToEvict)
 	}
 }
 

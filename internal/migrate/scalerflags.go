@@ -9,18 +9,6 @@ import (
 
 // This file parses the command line of a Cluster Autoscaler.
 
-// switches are the known flags without a separate value.
-var switches = []string{
-	"scale-down-enabled", "balance-similar-node-groups", "skip-nodes-with-local-storage", "skip-nodes-with-system-pods",
-	"skip-nodes-with-custom-controller-pods",
-	"enforce-node-group-min-size", "ignore-daemonsets-utilization", "ignore-mirror-pods-utilization",
-	"node-autoprovisioning-enabled", "cordon-node-before-terminating",
-	"daemonset-eviction-for-empty-nodes", "daemonset-eviction-for-occupied-nodes", "write-status-configmap",
-	"emit-per-nodegroup-metrics", "record-duplicated-events",
-	"debugging-snapshot-enabled", "leader-elect", "profiling", "regional", "aws-use-static-instance-list",
-	"logtostderr", "alsologtostderr", "enable-provisioning-requests",
-}
-
 // isScaler reports whether a word of a command line is the program.
 func isScaler(word string) bool {
 	return word == "cluster-autoscaler" || strings.HasSuffix(word, "/cluster-autoscaler")
@@ -45,7 +33,7 @@ func scalerFlags(words []string, note func(field, format string, arguments ...an
 			}
 			continue
 		case given:
-		case next != "" && !slices.Contains(switches, name):
+		case next != "" && !scalerFlagTable[name].isSwitch:
 			value = next
 			n++
 		default:

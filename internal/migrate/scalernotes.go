@@ -14,103 +14,13 @@ import (
 // This file describes the migration of the Cluster Autoscaler's flags, and of the priorities of its expander
 // (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-are-the-parameters-to-ca).
 
-// mappedFlags are those that fields of pools represent.
-var mappedFlags = []string{"nodes", "scale-down-enabled", "scale-down-unneeded-time", "max-scale-down-parallelism",
-	"max-empty-bulk-delete", "startup-taint", "ignore-taint"}
-
-// processFlags are about the program itself: where it runs, what it logs, the rate of its API calls. Those about logs
-// are matched by prefix.
-var (
-	processFlags = []string{
-		"address", "aws-use-static-instance-list", "cloud-config", "cloud-provider", "cluster-name",
-		"clusterapi-cloud-config-authoritative", "debugging-snapshot-enabled",
-		"emit-per-nodegroup-metrics", "estimator", "kube-api-content-type", "kube-client-burst", "kube-client-qps",
-		"kubeconfig", "kubernetes", "logtostderr", "alsologtostderr",
-		"max-failing-time", "max-inactivity", "namespace", "one-output", "profiling", "record-duplicated-events",
-		"regional", "scan-interval", "skip-headers", "skip-log-headers",
-		"status-config-map-name", "stderrthreshold", "user-agent", "v", "vmodule", "write-status-configmap",
-		"add-dir-header", "feature-gates", "logging-format",
-	}
-	processFlagPrefixes = []string{"leader-elect", "log-", "logging-"}
-)
-
-// flagNotes contains notes on flags that are not fields of pools.
-var flagNotes = map[string]string{
-	"expander": "NodePools are tried in the order of spec.weight, and a NodePool launches the cheapest instance type that fits; " +
-		"the priorities of the expander priority become weights if its ConfigMap is in the input",
-	"balance-similar-node-groups":            similar,
-	"balancing-ignore-label":                 similar,
-	"balancing-label":                        similar,
-	"node-group-auto-discovery":              "tags of Auto Scaling groups are not read; each node group in the input becomes a NodePool",
-	"node-autoprovisioning-enabled":          "NodePools are not created automatically; a NodePool can launch any instance type that fits its requirements",
-	"max-autoprovisioned-node-group-count":   "NodePools are not created automatically",
-	"enforce-node-group-min-size":            "a NodePool has no minimum size; a separate NodePool with spec.replicas keeps nodes (feature gate StaticCapacity)",
-	"skip-nodes-with-local-storage":          "pods with emptyDir or hostPath are moved like other pods; " + annotate,
-	"skip-nodes-with-system-pods":            "pods of kube-system are moved like other pods; a PodDisruptionBudget or karpenter.sh/do-not-disrupt prevents that",
-	"skip-nodes-with-custom-controller-pods": "pods of any controller are moved; " + annotate,
-	"min-replica-count":                      "pods are moved whatever the number of their replicas; a PodDisruptionBudget prevents that",
-	"max-nodes-total":                        "limits apply to each NodePool separately; set spec.limits.nodes",
-	"cores-total":                            "limits apply to each NodePool separately; set spec.limits.cpu",
-	"memory-total":                           "limits apply to each NodePool separately; set spec.limits.memory",
-	"gpu-total":                              "limits apply to each NodePool separately; set spec.limits, for example of nvidia.com/gpu",
-	"scale-down-delay-after-add":             noDelay,
-	"scale-down-delay-after-delete":          noDelay,
-	"scale-down-delay-after-failure":         noDelay,
-	"scale-down-delay-type-local":            noDelay,
-	"unremovable-node-recheck-timeout":       noDelay,
-	"scale-down-unready-time":                "the feature gate NodeRepair replaces nodes that are not ready after 30 minutes (10 minutes if only a GPU is not ready)",
-	"max-total-unready-percentage":           unready,
-	"ok-total-unready-count":                 unready,
-	"max-graceful-termination-sec":           "pods have their own terminationGracePeriodSeconds; " + wholeDrain,
-	"max-pod-eviction-time":                  "an eviction is retried without a time limit; " + wholeDrain,
-	"max-drain-parallelism":                  "spec.disruption.budgets limits how many nodes of a NodePool are removed at a time",
-	"max-node-provision-time":                "a node that does not register within 15 minutes is deleted",
-	"new-pod-scale-up-delay": "settings.newPodDelay of the chart is the same for each pod; " +
-		"the values settings.batchIdleDuration and settings.batchMaxDuration of the chart define " +
-		"how long the controller waits for more pods",
-	"expendable-pods-priority-cutoff": "settings.expendablePodsPriorityCutoff of the chart is the same; " +
-		"without it every pod that cannot be scheduled counts",
-	"scale-down-utilization-threshold":      threshold,
-	"scale-down-gpu-utilization-threshold":  threshold,
-	"ignore-daemonsets-utilization":         "pods of DaemonSets never prevent the removal of a node",
-	"ignore-mirror-pods-utilization":        "static pods never prevent the removal of a node",
-	"daemonset-eviction-for-empty-nodes":    daemonPodsLast,
-	"daemonset-eviction-for-occupied-nodes": daemonPodsLast,
-	"cordon-node-before-terminating":        "a node gets the taint karpenter.sh/disrupted before its pods are moved",
-	"node-delete-delay-after-taint":         "a node is removed as soon as it is drained",
-	"status-taint":                          "existing taints of nodes apply; add a temporary taint to spec.template.spec.startupTaints",
-	"initial-node-group-backoff-duration":   backoff,
-	"max-node-group-backoff-duration":       backoff,
-	"node-group-backoff-reset-timeout":      backoff,
-	"enable-provisioning-requests":          "ProvisioningRequests are not supported",
-	"force-ds":                              "a node is launched with capacity for the pods of the DaemonSets that run on it",
-	"scale-up-from-zero":                    "a NodePool launches nodes whatever the number of its existing nodes",
-}
-
-const (
-	similar  = "a NodePool launches nodes in all its zones; topologySpreadConstraints of the pods define how the pods are spread"
-	annotate = "to prevent that, annotate the pods with karpenter.sh/do-not-disrupt: \"true\""
-	noDelay  = "there is no delay after a launch or a removal; spec.disruption.consolidateAfter counts from the last time a pod was bound or removed"
-	unready  = "settings.unreadyBrake of the chart (\"45%,3\") stops voluntary removals meanwhile; " +
-		"the feature gate NodeRepair replaces no node while more than a fifth of the nodes of a NodePool are unhealthy"
-	wholeDrain = "spec.template.spec.terminationGracePeriod limits the whole drain"
-	threshold  = "nodes are removed if their pods fit elsewhere at a lower cost, not below a utilization threshold; " +
-		"a threshold of 0 corresponds to consolidationPolicy: WhenEmpty"
-	daemonPodsLast = "pods of DaemonSets are evicted after all other pods"
-	backoff        = "an offering without capacity is excluded for 3 minutes, separately for each instance type and zone"
-)
-
 // describe adds notes on the flags.
 func (a *autoscaler) describe(groups []*nodeGroup) {
 	for _, name := range slices.Sorted(maps.Keys(a.flags)) {
 		value := strings.Join(a.flags[name], ", ")
-		why := flagNotes[name]
-		known := slices.Contains(mappedFlags, name) || slices.Contains(processFlags, name) || slices.ContainsFunc(processFlagPrefixes,
-			func(begin string) bool { return strings.HasPrefix(name, begin) })
-		switch {
-		case why != "":
-			a.note(Advice, "--"+name, "is %s; %s", value, why)
-		case !known:
+		if flag, known := flagOf(name); known {
+			a.note(Advice, "--"+name, "is %s; %s", value, flag.becomes)
+		} else {
 			a.note(Advice, "--"+name, "unknown flag with the value %s; ignored", value)
 		}
 	}

@@ -82,6 +82,7 @@ var onlyOfKarpenter = []string{
 	"settings.interruptionQueueName", "settings.batchMaxDuration", "settings.batchIdleDuration",
 	"settings.preferencePolicy", "settings.minValuesPolicy", "settings.eksControlPlane", "settings.featureGates.nodeRepair",
 	"settings.featureGates.nodeOverlay", "settings.featureGates.reservedCapacity", "settings.featureGates.staticCapacity",
+	"settings.featureGates.capacityBuffer",
 	"settings.honorSafeToEvict", "settings.featureGates.driftEnabled", "settings.featureGates.drift",
 	"settings.featureGates.spotToSpotConsolidation",
 	"controller.clusterName", "controller.clusterEndpoint", "controller.batchMaxDuration", "controller.batchIdleDuration",
@@ -247,9 +248,6 @@ func (r *repair) image() {
 func (r *repair) unsupported() {
 	if text(r.find("settings.ignoreDRARequests")) == "false" {
 		r.note(Impossible, "settings.ignoreDRARequests", "is false, which is not supported here yet, and the chart refuses it; remove it")
-	}
-	if text(r.find("settings.featureGates.capacityBuffer")) == "true" {
-		r.note(Advice, "settings.featureGates.capacityBuffer", "has no effect yet")
 	}
 	if text(r.find("settings.enableZonalShift")) == "true" {
 		r.note(Advice, "settings.enableZonalShift", "has no effect yet: nodes are launched in a zone that is shifted away")

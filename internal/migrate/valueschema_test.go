@@ -126,7 +126,6 @@ func TestWrongValues(t *testing.T) {
 			[]string{"impossible initContainers: maxProperties: got 1, want 0"}},
 		"not supported yet": {named + "  featureGates: {capacityBuffer: true}\n  ignoreDRARequests: false\n  enableZonalShift: true\n", []string{
 			"impossible settings.ignoreDRARequests: is false",
-			"advice settings.featureGates.capacityBuffer: has no effect yet",
 			"advice settings.enableZonalShift: has no effect yet"}},
 		"an image without a repository": {named + "controller: {image: {tag: 1.8.1, digest: 'sha256:8ef2'}}\n",
 			[]string{"changed controller.image: is the image of another program; omitted"}},
