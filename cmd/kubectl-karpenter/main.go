@@ -48,8 +48,11 @@ func main() {
 
 func newRootCommand() *cobra.Command {
 	root := cli.Root(&cobra.Command{
-		Use:         "kubectl-karpenter",
-		Short:       "Explain, simulate and check what Karpenter does with the nodes of a cluster",
+		Use:   "kubectl-karpenter",
+		Short: "Explain, simulate and check what Karpenter does with the nodes of a cluster",
+		Example: "  kubectl karpenter explain pods -A                                  # why are pods pending?\n" +
+			"  kubectl karpenter explain node                                     # what keeps nodes that could be removed?\n" +
+			"  kubectl karpenter simulate --live --diff pool.yaml new-pool.yaml   # what would this change do?",
 		Version:     programVersion(),
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: plugin},
 	}, columnsOf)

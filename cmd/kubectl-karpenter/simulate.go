@@ -24,6 +24,7 @@ type simulation struct {
 	repeat            int
 	output            string
 	failUnschedulable bool
+	failUseless       bool
 	disrupt           bool
 	diff              bool
 	policy            offline.Policy
@@ -102,6 +103,7 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.diff, "diff", false, "compare the manifests OLD and NEW, or with --live those of the cluster with those of -f")
 	flags.StringVarP(&s.output, "output", "o", formatText, orList(documents)+"; with --diff also markdown")
 	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "exit with 1 when a pod is unschedulable")
+	flags.BoolVar(&s.failUseless, "fail-on-useless-pool", false, "with --diff: exit with 1 when a NodePool can launch nothing with the new objects only")
 	flags.BoolVar(&s.disrupt, "disrupt", false, "print which nodes would be removed, instead of which would be launched")
 	addPolicyFlags(flags, &s.policy)
 	addDisruptFlags(flags, &s.policy)
@@ -125,6 +127,8 @@ func (s *simulation) check() error {
 		return cli.UsageErrorf("--max-pods is %d, want 1 or more", s.source.MaxPods)
 	case s.policy.UntilStable && !s.disrupt:
 		return cli.UsageErrorf("--until-stable requires --disrupt")
+	case s.failUseless && !s.diff:
+		return cli.UsageErrorf("--fail-on-useless-pool is for --diff")
 	case s.failUnschedulable && s.disrupt:
 		return cli.UsageErrorf("--fail-on-unschedulable is about pending pods, and --disrupt about nodes: want one of them")
 	}

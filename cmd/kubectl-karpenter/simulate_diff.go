@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +59,9 @@ func (s *simulation) runDiff(command *cobra.Command, arguments []string) error {
 	}
 	if fresh := a.NewlyUnschedulable(); len(fresh) > 0 && s.failUnschedulable {
 		return fmt.Errorf("%s unschedulable with the new objects only", cli.Plural(len(fresh), "pod"))
+	}
+	if len(a.Useless) > 0 && s.failUseless {
+		return fmt.Errorf("with the new objects only, these can launch nothing: %s", strings.Join(a.Useless, ", "))
 	}
 	return nil
 }

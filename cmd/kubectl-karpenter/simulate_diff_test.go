@@ -205,3 +205,38 @@ func TestSimulateDiffLive(t *testing.T) {
 		t.Errorf("%v, %d lists of pods\n%s", err, lists.Load(), out)
 	}
 }
+
+// TestSimulateDiffWarns: a change after which a pool can launch nothing, and a comparison without a fleet, are no saving.
+// The answer begins with the sentence, and the flag makes it a failure.
+func TestSimulateDiffWarns(t *testing.T) {
+	good := diffPool("general", "base", 999)
+	typo := strings.Replace(good, "requirements: [", "requirements: [{key: kubernetes.io/arch, operator: In, values: [amd46]}, ", 1)
+	useless := "NodePool general can launch nothing"
+	for name, c := range map[string]struct {
+		old, now string
+		flags    []string
+		first    string
+		fails    bool
+	}{
+		"typo":            {good, typo, nil, useless + ": ", false},
+		"typo, flag":      {good, typo, []string{"--fail-on-useless-pool"}, useless + ": ", true},
+		"as before, flag": {typo, typo, []string{"--fail-on-useless-pool"}, useless + ", as before: ", false},
+		"markdown":        {good, typo, []string{"-o", "markdown"}, "### Effect on the nodes\n\n**" + useless + ": ", false},
+		"good, flag":      {good, good, []string{"--fail-on-useless-pool"}, "AT REST", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := diffOf(t, c.old, c.now, c.flags...)
+			if !strings.HasPrefix(text, c.first) || (err != nil) != c.fails {
+				t.Errorf("error %v, want one: %t; the answer begins %q, want %q", err, c.fails, text[:min(len(text), 200)], c.first)
+			}
+			if strings.HasPrefix(text, useless) && !strings.Contains(text, "did you mean amd64?") {
+				t.Errorf("the answer does not name the nearest value:\n%s", text)
+			}
+		})
+	}
+	folder := files(t, map[string]string{"old.yaml": good, "new.yaml": diffPool("general", "other", 999)})
+	text, err := simulate(t, "", "--diff", filepath.Join(folder, "old.yaml"), filepath.Join(folder, "new.yaml"))
+	if err != nil || !strings.HasPrefix(text, "There is no fleet: add --live") {
+		t.Errorf("without a fleet: %v\n%s", err, text)
+	}
+}

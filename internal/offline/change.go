@@ -286,6 +286,8 @@ func offer(o *cloud.Offering, c *Change, factor func(float64) float64) {
 type WhatIf struct {
 	// Without and With are the plans until no further step is worthwhile, pending pods included.
 	Without, With *view.Plan
+	// Warnings are what the figures do not show, such as a pool that can launch nothing with the change.
+	Warnings []string
 	// Cost is that of the changed fleet at rest.
 	Cost view.Cost
 }
@@ -323,7 +325,8 @@ func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps in
 	if err != nil {
 		return nil, err
 	}
-	return &WhatIf{Without: without, With: with, Cost: other.costOf(other.rest)}, nil
+	list, _ := warnings(o, other)
+	return &WhatIf{Without: without, With: with, Warnings: list, Cost: other.costOf(other.rest)}, nil
 }
 
 // lose records the loss of nodes as a step.

@@ -24,6 +24,10 @@ type DiffAnswer struct {
 	Today view.Figures `json:"today"`
 	Old   AtRest       `json:"old"`
 	New   AtRest       `json:"new"`
+	// Warnings are what the figures do not show: there is no fleet, or a pool can launch nothing. Useless are the pools
+	// that can launch nothing with the new objects only.
+	Warnings []string `json:"warnings,omitempty"`
+	Useless  []string `json:"uselessNodePools,omitempty"`
 	// Drifted are the nodes that drift because of the new objects.
 	Drifted []DriftedNode `json:"drifted"`
 	// Removed are the nodes whose NodePool the new objects do not have: they are deleted with it.
@@ -66,6 +70,7 @@ type DriftedNode struct {
 func Compare(ctx context.Context, before, after *InputSet, p *Policy) (*DiffAnswer, error) {
 	old, now := before.Overview(p), after.Overview(p)
 	a := &DiffAnswer{Drifted: []DriftedNode{}, Removed: []string{}, PriceSource: now.PriceSource(), Gaps: now.w.gaps()}
+	a.Warnings, a.Useless = warnings(old, now)
 	moved := 0
 	for _, n := range now.snap.Nodes {
 		was := old.snap.Node(n.Name)
@@ -95,6 +100,26 @@ func Compare(ctx context.Context, before, after *InputSet, p *Policy) (*DiffAnsw
 	a.Steps = a.steps.Objects()
 	before.Problems, after.Problems = old.Problems(), now.Problems()
 	return a, nil
+}
+
+// warnings returns what the figures of a comparison do not show, and the pools that can launch nothing now, and could
+// before.
+func warnings(old, now *Overview) (list, useless []string) {
+	if len(now.snap.Nodes) == 0 && len(now.snap.Groups) == 0 {
+		list = append(list, "There is no fleet: add --live to compare with that of a cluster, or -f with its nodes and pods.")
+	}
+	for _, pool := range now.snap.Pools {
+		why := blockedBy(now.snap, pool)
+		if why == "" {
+			continue
+		}
+		when := ", as before"
+		if before := old.snap.Pool(pool.Name); before == nil || blockedBy(old.snap, before) == "" {
+			when, useless = "", append(useless, pool.Name)
+		}
+		list = append(list, fmt.Sprintf("NodePool %s can launch nothing%s: %s", pool.Name, when, why))
+	}
+	return list, useless
 }
 
 // figuresAtRest sums up the way to the fleet at rest.
@@ -184,6 +209,9 @@ func (a *DiffAnswer) NewlyUnschedulable() []Unschedulable {
 // Text returns the figures as a table, and what happens to single nodes and pods.
 func (a *DiffAnswer) Text(width int) string {
 	var b strings.Builder
+	for _, text := range a.Warnings {
+		b.WriteString(text + "\n")
+	}
 	b.WriteString(table.Text([]table.Column[diffRow]{
 		{Title: "AT REST", Cell: func(r *diffRow) string { return r.name }},
 		{Title: "OLD", Right: true, Cell: func(r *diffRow) string { return r.old }},
@@ -206,6 +234,9 @@ func (a *DiffAnswer) Text(width int) string {
 func (a *DiffAnswer) WriteMarkdown(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString("### Effect on the nodes\n\n")
+	for _, text := range a.Warnings {
+		b.WriteString("**" + table.Escape(text) + "**\n\n")
+	}
 	rows := [][]string{}
 	for _, r := range a.rows() {
 		rows = append(rows, []string{r.name, r.old, r.now, r.change})

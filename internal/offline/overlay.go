@@ -110,14 +110,65 @@ type OverlayDetails struct {
 // Names returns the overlay as `kubectl get -o name` does.
 func (o *OverlayDetails) Names() []string { return []string{"nodeoverlay.karpenter.sh/" + o.Name} }
 
-// Text returns a line per change.
+// fewChanges is how many changes have a line each.
+const fewChanges = 20
+
+// Text returns a line per change, or if there are many, a line for those that are alike. The documents have all.
 func (o *OverlayDetails) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "overlay %s: %s\n", o.Name, o.Message)
-	if len(o.Changes) > 0 {
+	switch n := len(o.Changes); {
+	case n > fewChanges:
+		fmt.Fprintf(&b, "\n%s%d changes; -o json lists each\n", table.Text(alikeColumns, alikeChanges(o.Changes), 0), n)
+	case n > 0:
 		b.WriteString("\n" + table.Text(changeColumns, o.Changes, 0))
 	}
 	return b.String() + incomplete(o.Incomplete)
+}
+
+// alike are changes of one pool that differ in type, zone and price only.
+type alike struct {
+	change, pool, by string
+	first, last      string
+	types, count     int
+}
+
+var alikeColumns = []table.Column[alike]{
+	{Title: "CHANGE", Cell: func(a *alike) string { return a.change }},
+	{Title: "POOL", Cell: func(a *alike) string { return a.pool }},
+	{Title: "CHANGES", Right: true, Cell: func(a *alike) string { return strconv.Itoa(a.count) }},
+	{Title: "TYPES", Right: true, Cell: func(a *alike) string { return strconv.Itoa(a.types) }},
+	{Title: "FIRST TYPE", Cell: func(a *alike) string { return a.first }},
+	{Title: "LAST TYPE", Cell: func(a *alike) string { return a.last }},
+	{Title: "OVERRULED BY", Cell: func(a *alike) string { return a.by }},
+}
+
+// alikeChanges groups changes, which are sorted by pool and type.
+func alikeChanges(changes []OverlayChange) []alike {
+	var groups []alike
+	types := map[int]map[string]bool{}
+	for i := range changes {
+		c := &changes[i]
+		change := fmt.Sprintf("price %.4f", c.Price)
+		switch {
+		case c.Resource != "":
+			change = fmt.Sprintf("%s %d", c.Resource, c.Amount)
+		case c.RawPrice > 0 && c.Price > 0:
+			change = fmt.Sprintf("price %+.1f%%", 100*(c.Price/c.RawPrice-1))
+		}
+		at := slices.IndexFunc(groups, func(a alike) bool {
+			return a.change == change && a.pool == c.NodePool && a.by == c.OverruledBy
+		})
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, alike{change: change, pool: c.NodePool, by: c.OverruledBy, first: c.InstanceType})
+			types[at] = map[string]bool{}
+		}
+		types[at][c.InstanceType] = true
+		groups[at].last, groups[at].types = c.InstanceType, len(types[at])
+		groups[at].count++
+	}
+	return groups
 }
 
 var changeColumns = []table.Column[OverlayChange]{

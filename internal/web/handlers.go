@@ -225,11 +225,12 @@ func costFacts(c *view.Cost) []fact {
 	if c.Unpriced > 0 {
 		today.Note += fmt.Sprintf(", without %d nodes of unknown price", c.Unpriced)
 	}
-	fresh := fact{"Fresh fleet, USD/h", hour(c.Fresh), fmt.Sprintf("%d nodes for the same pods", c.FreshNodes)}
-	if c.FreshWithout > 0 {
-		fresh.Note += fmt.Sprintf(", %d pods without a place", c.FreshWithout)
-	}
+	fresh := fact{"Fresh fleet, USD/h", hour(c.Fresh), fmt.Sprintf("%d nodes for the pods that have one", c.FreshNodes)}
 	over := fact{"Over fresh", fmt.Sprintf("%+.0f%%", c.Over()*100), month(max(0, c.Price-c.Fresh))}
+	if c.FreshWithout > 0 { // it is no measure then
+		fresh.Value, fresh.Note = "none", fmt.Sprintf("%d of these pods would have no place, such as beyond a limit", c.FreshWithout)
+		over.Value, over.Note = "unknown", "there is no fresh fleet for all pods"
+	}
 	bound := fact{"Lower bound, USD/h", hour(c.Bound), "with protected nodes kept"}
 	pending := fact{"Pending pods", strconv.Itoa(c.Pending), fmt.Sprintf("%d without a place", c.NoPlace)}
 	nodes := fact{"Nodes", strconv.Itoa(c.Nodes), fmt.Sprintf("%d pods", c.Pods)}

@@ -292,6 +292,7 @@ func showWhatIf(r *request) (*shown, error) {
 	}
 	v.showPlan(r, answer.With)
 	v.Facts = compared(answer)
+	v.Problem = strings.Join(answer.Warnings, " ")
 	v.Extra["without"] = map[string]any{"after": answer.Without.After, "steps": len(answer.Without.Steps),
 		"unschedulable": answer.Without.Homeless}
 	v.Extra["atRest"], v.Extra["unschedulable"] = answer.Cost, answer.With.Homeless
@@ -312,7 +313,7 @@ func compared(w *offline.WhatIf) []fact {
 		{"At rest with the change", fmt.Sprintf("%.2f", b.After.Price), fmt.Sprintf("USD/h, %d nodes", b.After.Nodes)},
 		{"Difference", fmt.Sprintf("%+.2f", b.After.Price-a.After.Price), fmt.Sprintf("USD/h, %+.0f a month",
 			(b.After.Price-a.After.Price)*view.HoursPerMonth)},
-		{"Fresh fleet", fmt.Sprintf("%.2f", w.Cost.Fresh), fmt.Sprintf("USD/h with the change, lower bound %.2f", w.Cost.Bound)},
+		{"Fresh fleet", fmt.Sprintf("%.2f", w.Cost.Fresh), fmt.Sprintf("USD/h for the same pods, lower bound %.2f", w.Cost.Bound)},
 		{"Pods moved", strconv.Itoa(moved(b)), fmt.Sprintf("%d without the change", moved(a))},
 		{"Pods without a place", strconv.Itoa(b.Homeless), fmt.Sprintf("%d without the change", a.Homeless)},
 	}
