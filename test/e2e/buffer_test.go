@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,44 @@ func TestBuffer(t *testing.T) {
 	await(t, patience, "no node to be left", s.empty)
 	if c := s.ledger.count("buffer"); c.claimsEver != 2 {
 		t.Errorf("%d claims were created ever, want two", c.claimsEver)
+	}
+}
+
+// TestRoomOnTaintedNodes checks a buffer of two pods for which each node gets a taint when it joins: after the first round
+// its launches wait, and the buffer says so. The nodes are removed as empty, and one is tried after each pause.
+func TestRoomOnTaintedNodes(t *testing.T) {
+	policy := mutatingPolicy(t)
+	s := onShared(t, "tainted")
+	t.Cleanup(s.removeClusterScoped(policy.GroupVersion().WithKind(policy.Kind+"Binding"), policy))
+	await(t, patience, "admission to taint nodes", s.taintsNodes)
+	buffer := s.room("spare", 2)
+	buffer.Spec.PodTemplateRef.Name = "room"
+	s.create(buffer)
+	await(t, patience, "the buffer to say that launches wait", func(ctx context.Context) error {
+		if err := s.provisioning(buffer, v1beta1.ReasonPaused, 0)(ctx); err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(buffer.Status.Conditions, v1beta1.ConditionProvisioning)
+		for _, part := range []string{"launches for CapacityBuffer tainted/spare are paused until", "has the taint example.org/surprise:NoSchedule"} {
+			if !strings.Contains(c.Message, part) {
+				return fmt.Errorf("the condition is %q", c.Message)
+			}
+		}
+		return nil
+	})
+	await(t, patience, "an event of the buffer", s.says(buffer, "NotTriggerScaleUp", "are paused until", "example.org/surprise:NoSchedule"))
+	await(t, patience, "the useless nodes to be removed", s.empty)
+	await(t, patience, "one node to be tried after the pause, and to fail", func(ctx context.Context) error {
+		if err := s.provisioning(buffer, v1beta1.ReasonPaused, 0)(ctx); err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(buffer.Status.Conditions, v1beta1.ConditionProvisioning); !strings.Contains(c.Message, "after 2 failures") {
+			return fmt.Errorf("the condition is %q", c.Message)
+		}
+		return nil
+	})
+	if c := s.ledger.count("tainted"); c.claimsEver > 3 {
+		t.Errorf("%d claims were created, want one or two for the room, and one after the pause", c.claimsEver)
 	}
 }
 

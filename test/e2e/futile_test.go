@@ -89,36 +89,39 @@ func TestLaunchesThatLeadToNothingWait(t *testing.T) {
 }
 
 // TestNodesThatCannotTakeTheirPodsWait checks that nodes that join with a taint that the pod does not tolerate are
-// kept, although none is usable. After four launches the next one waits, and the pod's event names the taint.
+// kept, although none is usable. After three launches those of the pool wait, and the pod's event names the taint.
 func TestNodesThatCannotTakeTheirPodsWait(t *testing.T) {
 	policy := mutatingPolicy(t)
 	s := onShared(t, "surprised")
 	t.Cleanup(s.removeClusterScoped(policy.GroupVersion().WithKind(policy.Kind+"Binding"), policy))
-	await(t, patience, "admission to taint nodes", func(ctx context.Context) error {
-		probe := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "surprised-probe", Labels: map[string]string{karpv1.LabelNodePool: s.name}}}
-		probe.Spec.Taints = []corev1.Taint{{Key: "example.org/probe", Effect: corev1.TaintEffectNoSchedule}}
-		if err := s.Create(ctx, probe, client.DryRunAll); err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(probe.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "example.org/surprise" }) {
-			return fmt.Errorf("a node has the taints %v", probe.Spec.Taints)
-		}
-		return nil
-	})
+	await(t, patience, "admission to taint nodes", s.taintsNodes)
 	s.scale("app", 1)
 	await(t, patience, "the pod to be told that launches for it wait", func(ctx context.Context) error {
 		err := fmt.Errorf("there is no pod")
 		for _, pod := range s.pods("app") {
-			if err = s.says(pod, "FailedScheduling", "are paused until",
+			if err = s.says(pod, "FailedScheduling", "launches from NodePool surprised", "are paused until",
 				"has the taint example.org/surprise:NoSchedule, which the pods do not tolerate", "startupTaints")(ctx); err == nil {
 				return nil
 			}
 		}
 		return err
 	})
-	if c := s.ledger.count("surprised"); c.claimsEver < 4 || c.claimsEver > 5 {
-		t.Errorf("%d claims were created, want four, and one more where the first pause is over", c.claimsEver)
+	if c := s.ledger.count("surprised"); c.claimsEver < 3 || c.claimsEver > 4 {
+		t.Errorf("%d claims were created, want three, and one more where the first pause is over", c.claimsEver)
 	}
+}
+
+// taintsNodes fails until admission taints the nodes of the case's pool.
+func (s *stage) taintsNodes(ctx context.Context) error {
+	probe := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name + "-probe", Labels: map[string]string{karpv1.LabelNodePool: s.name}}}
+	probe.Spec.Taints = []corev1.Taint{{Key: "example.org/probe", Effect: corev1.TaintEffectNoSchedule}}
+	if err := s.Create(ctx, probe, client.DryRunAll); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(probe.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "example.org/surprise" }) {
+		return fmt.Errorf("a node has the taints %v", probe.Spec.Taints)
+	}
+	return nil
 }
 
 // mutatingPolicy returns the kind of mutating policies. The test is skipped if the cluster does not serve it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +63,7 @@ func Rooms(snap *model.Snapshot, found *plan.Provision, why func(*model.Snapshot
 		for _, p := range refusal.Pods {
 			r := of(p)
 			r.Failed, r.Never, r.Why = r.Failed+1, never, text
-			r.Paused = refusal.Verdict.Code == plan.Paused
+			r.Paused = paused(refusal)
 		}
 	}
 	return all
@@ -85,6 +86,12 @@ func forever(r plan.Refusal) bool {
 		}
 	}
 	return true
+}
+
+// paused reports whether launches wait because earlier ones were of no use: those for the buffer, or those of a pool.
+func paused(r plan.Refusal) bool {
+	return r.Verdict.Code == plan.Paused ||
+		slices.ContainsFunc(r.Pools, func(p plan.PoolVerdict) bool { return p.Verdict.Code == plan.Paused })
 }
 
 // Share returns the part of the node's price that the room of the pod is, nano-USD per hour: the larger of its shares of

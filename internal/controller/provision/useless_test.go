@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -154,10 +155,9 @@ func TestRoomThatNodesDoNotHave(t *testing.T) {
 	s.buys(4, 5, "two minutes")
 	s.steps(13 * time.Minute)
 	s.buys(7, 8, "15 minutes")
-	p := s.Pool.Pauses.Active(s.Clock.Now())
-	if len(p) != 1 || p[0].Name != "launches for CapacityBuffer default/spare" ||
-		!strings.Contains(p[0].Why, "example.org/surprise:NoSchedule") {
-		t.Errorf("the pauses are %v, want one of the buffer that names the taint", p)
+	if p := s.Pool.Pauses.Of(pause.Key{Reason: pause.Launch, Scope: "spare-uid"}); p.Name != "launches for CapacityBuffer default/spare" ||
+		!strings.Contains(p.Why, "example.org/surprise:NoSchedule") {
+		t.Errorf("the pauses are %v, want one of the buffer that names the taint", s.Pool.Pauses)
 	}
 	s.joins = nil
 	s.steps(40 * time.Minute)
@@ -200,4 +200,163 @@ func TestRoomThatNodesHave(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestManyOwnersOfATaintedPool: each node has a taint that no NodePool names, and each pod has an owner of its own. After
+// three nodes the launches of the pool pause, and one machine is tried after each pause, also by another process.
+func TestManyOwnersOfATaintedPool(t *testing.T) {
+	s := newSurprise(t, typeOf("c-2x", 2))
+	s.joins = taints
+	for i := range 30 { // a CronJob each minute that replaces its Job; empty nodes are removed
+		for uid := range s.Pods {
+			delete(s.Pods, uid)
+		}
+		s.pod(fmt.Sprintf("job-%d", i), 2000, model.Owner{Kind: "Job", Name: fmt.Sprint("job-", i), UID: fmt.Sprint("job-uid-", i)})
+		s.steps(40 * time.Second)
+		s.Nodes = map[string]*model.NodeSpec{}
+		if i == 10 {
+			s.restart()
+		}
+		s.steps(20 * time.Second)
+	}
+	s.buys(5, 8, "30 minutes")
+	p := s.Pool.Pauses.Of(pause.Key{Reason: pause.Launch, Scope: model.TaintScope("p", surprising)})
+	if want := "launches from NodePool p for pods that do not tolerate the taint example.org/surprise:NoSchedule"; p.Name != want {
+		t.Errorf("the pauses are %v, want %s", s.Pool.Pauses, want)
+	}
+	if told := strings.Join(loopcluster.Emitted(s.sink), "\n"); !strings.Contains(told, p.Name+" are paused until") {
+		t.Errorf("no event of a pod contains %q", p.Name)
+	}
+	s.joins = nil // whatever added the taint is gone
+	s.pod("last", 2000, model.Owner{})
+	s.Clock.SetTime(p.Until)
+	s.steps(2 * time.Minute)
+	if s.Pods["uid-last"].Node == "" || len(s.Pool.Pauses.Active(s.Clock.Now())) > 0 {
+		t.Errorf("the pod is on node %q, and the pauses are %v", s.Pods["uid-last"].Node, s.Pool.Pauses)
+	}
+	for i := range 10 {
+		s.pod(fmt.Sprintf("more-%d", i), 2000, model.Owner{})
+	}
+	s.steps(time.Minute)
+	for i := range 10 {
+		if s.Pods[fmt.Sprintf("uid-more-%d", i)].Node == "" {
+			t.Fatalf("pod %d is pending: %v", i, s.Pool.Pauses)
+		}
+	}
+}
+
+// TestPodsOfAWorkflow: a batch of pods without owners gets its nodes, which have the taint. After that one machine is tried
+// at a time, not a batch, and pods that tolerate the taint get theirs meanwhile.
+func TestPodsOfAWorkflow(t *testing.T) {
+	s := newSurprise(t, typeOf("c-2x", 2))
+	s.joins = taints
+	for i := range 8 {
+		s.pod(fmt.Sprintf("step-%d", i), 2000, model.Owner{})
+	}
+	s.steps(10 * time.Minute)
+	s.buys(9, 12, "ten minutes")
+	if !slices.ContainsFunc(s.Pool.Pauses.Active(s.Clock.Now()), func(p pause.Pause) bool { return strings.HasPrefix(p.Name, "launches from NodePool p") }) {
+		t.Fatalf("the pauses are %v, want one of the pool", s.Pool.Pauses)
+	}
+	for name, n := range s.Nodes {
+		if len(s.Snapshot().Node(n.Name).Pods) == 0 {
+			delete(s.Nodes, name)
+		}
+	}
+	agent := s.pod("agent", 2000, model.Owner{})
+	agent.Tolerations = []model.Toleration{{Key: surprising.Key, Exists: true}}
+	s.step(0)
+	if agent.Node == "" {
+		t.Errorf("a pod that tolerates the taint is pending: %v", s.Pool.Pauses)
+	}
+	s.steps(2 * time.Minute)
+	if len(s.Pool.Pauses.Active(s.Clock.Now())) == 0 {
+		t.Error("a pod that tolerates the taint has ended the pause of those that do not")
+	}
+}
+
+// TestNoPauseOfAPool: what resembles useless nodes and is not.
+func TestNoPauseOfAPool(t *testing.T) {
+	for name, round := range map[string]func(s *surprise, i int){
+		"scale-ups": func(s *surprise, i int) {
+			for j := range 5 {
+				s.pod(fmt.Sprintf("pod-%d-%d", i, j), 2000, model.Owner{})
+			}
+			s.steps(20 * time.Second)
+		},
+		"nodes that start slowly": func(s *surprise, i int) {
+			s.joins = func(n *model.NodeSpec) { n.Stage, n.Ready = model.Registered, false }
+			for j := range 5 {
+				s.pod(fmt.Sprintf("pod-%d-%d", i, j), 2000, model.Owner{})
+			}
+			s.steps(time.Minute)
+			for _, n := range s.Nodes {
+				n.Stage, n.Ready = model.Initialized, true
+			}
+			s.steps(10 * time.Second)
+		},
+		"nodes that are cordoned": func(s *surprise, i int) {
+			s.pod(fmt.Sprintf("pod-%d", i), 2000, model.Owner{Kind: "Job", Name: "job", UID: fmt.Sprint("job-", i)})
+			s.joins = func(n *model.NodeSpec) {
+				n.Taints = []model.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule}}
+			}
+			s.step(5 * time.Second)
+			s.joins = nil
+			s.steps(10 * time.Second)
+		},
+		"nodes of the pool as it was before": func(s *surprise, i int) {
+			s.Pool.Generation = int64(i)
+			s.Pool.Taints = []model.Taint{{Key: "team", Value: fmt.Sprint(i), Effect: model.NoSchedule}}
+			s.joins = func(n *model.NodeSpec) { n.Taints = s.Pool.Taints }
+			p := s.pod(fmt.Sprintf("pod-%d", i), 2000, model.Owner{})
+			p.Tolerations = []model.Toleration{{Key: "team", Value: fmt.Sprint(i)}}
+			s.step(0)
+			if i%2 == 0 {
+				delete(s.Pods, p.UID) // canceled: its node stays
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSurprise(t, typeOf("c-2x", 2))
+			s.Pool.Generation = 1
+			for i := range 12 {
+				round(s, i+1)
+				for _, p := range s.Pool.Pauses.Active(s.Clock.Now()) {
+					t.Fatalf("round %d: %v", i, p)
+				}
+			}
+			for uid, p := range s.Pods {
+				if p.Node == "" {
+					t.Errorf("%s is pending", uid)
+				}
+			}
+		})
+	}
+}
+
+// TestTaintThatGoes: the taint of a new node that startupTaints do not name is removed after 20 seconds. Nothing more is
+// launched than for the pods, and a node for each pod whose node is waited for.
+func TestTaintThatGoes(t *testing.T) {
+	s := newSurprise(t, typeOf("c-2x", 2))
+	for i := range 5 {
+		for j := range 3 {
+			s.pod(fmt.Sprintf("pod-%d-%d", i, j), 2000, model.Owner{})
+		}
+		s.joins = taints
+		s.steps(20 * time.Second)
+		for _, n := range s.Nodes {
+			n.Taints = nil
+		}
+		s.joins = nil
+		s.steps(2 * time.Minute)
+		for uid, p := range s.Pods {
+			if p.Node == "" {
+				t.Fatalf("round %d: %s is pending: %v", i, uid, s.Pool.Pauses)
+			}
+		}
+		if len(s.Pool.Pauses) > 0 {
+			t.Errorf("round %d: pauses %v, want none when pods have run for a minute", i, s.Pool.Pauses)
+		}
+	}
+	s.buys(15, 15, "five rounds of three pods")
 }

@@ -17,6 +17,11 @@
 // A virtual pod of a buffer runs where the plan has room for it. Nothing waits for that room: its launches pause after the
 // first futile round. After each pause one claim is tried.
 //
+// Nodes that joined with a taint that their NodePool does not name, or without a label that it has, and that ran no pod,
+// count for the pool too, whichever the owners are (shown.go, machines.go). After three in a row, launches from the pool
+// pause for the pods that cannot run on such nodes, and for no others. Placement reads the pauses about taints from the
+// pool, and uses other pools.
+//
 // A launch in progress is not judged, nor is one that the cloud refused. When one of the pods has run for a minute, or
 // has ended by itself, the owner begins anew.
 //

@@ -25,10 +25,18 @@ const (
 //
 // The pauses of the snapshot take precedence: a pause that disappears from its pool has ended. One that no snapshot has
 // shown (its write failed, or the pool has pause.Most) lasts as long as the process.
-type Launches struct{ owners map[string]*owner }
+type Launches struct {
+	owners map[string]*owner
+	// machines are the claims launched within an hour that no pod has run on.
+	machines []*machine
+}
 
-// owner is the state of a controller of pods, or of a pod without one.
+// owner is the state of a controller of pods, or of a pod without one; or of what nodes of a pool have shown.
 type owner struct {
+	// shows is nil for controllers of pods. first is when the first node was launched that has shown it.
+	shows *shown
+	first time.Time
+
 	// pods are the pods that launches were for, by UID, with the time since which each has been observed on a node.
 	pods     map[string]time.Time
 	launches []launch
@@ -58,6 +66,7 @@ type launch struct {
 func (l *Launches) Launched(at time.Time, claims []plan.NewClaim) {
 	for i := range claims {
 		c := &claims[i]
+		l.recordMachine(at, c)
 		for _, pods := range byOwner(absent(c.Pods)) {
 			o := l.of(ownerOf(pods[0]), "launches for "+ownerName(pods[0]))
 			made := launch{claim: c.Name, pool: c.Pool, at: at, room: pods[0].Virtual == model.VirtualBuffer}
@@ -86,24 +95,25 @@ func (l *Launches) of(uid, name string) *owner {
 // returns the writes that begin and end pauses.
 func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.Departure) []plan.Action {
 	l.adopt(snap)
-	if len(l.owners) == 0 {
+	if len(l.owners)+len(l.machines) == 0 {
 		return nil
 	}
 	served := l.leave(left)
 	l.observe(snap, p)
-	used, planned := usedNodes(snap, p), map[string]*model.Pod{}
-	for _, c := range slices.Concat(p.Claims, roomOf(p).Claims) {
+	l.observeMachines(snap)
+	used, planned, claims := usedNodes(snap, p), map[string]*model.Pod{}, slices.Concat(p.Claims, roomOf(p).Claims)
+	for _, c := range claims {
 		for _, pod := range absent(c.Pods) {
 			planned[ownerOf(pod)] = pod
 		}
 	}
-	var actions []plan.Action
+	actions := l.judgeMachines(snap, claims)
 	for _, uid := range slices.Sorted(maps.Keys(l.owners)) {
 		o := l.owners[uid]
 		switch pod := planned[uid]; {
 		case served[uid] || o.runs(snap.Now) || o.shown && !o.pause.Remembered(snap.Now):
 			o.launches, o.over, o.pods = nil, o.shown, map[string]time.Time{}
-			o.pause = pause.Pause{Key: o.pause.Key, Name: o.pause.Name}
+			o.pause, o.first = pause.Pause{Key: o.pause.Key, Name: o.pause.Name}, time.Time{}
 		case pod != nil:
 			actions = append(actions, o.judge(snap, used, pod)...)
 		}
@@ -128,6 +138,7 @@ func (l *Launches) adopt(snap *model.Snapshot) {
 			}
 			there[stored.Scope] = true
 			o := l.of(stored.Scope, stored.Name)
+			o.shows = shownOf(pool.Name, stored.Scope)
 			if o.pool, o.shown = pool.Name, true; !o.over && !stored.At.Before(o.pause.At) {
 				o.pause = stored
 			}
@@ -184,17 +195,23 @@ func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 			}
 		}
 	}
-	now := map[string]bool{}
-	for _, n := range snap.Nodes {
-		for _, pod := range n.Pods {
+	now, shown := map[string]bool{}, l.shown()
+	runs := func(n *model.Node, pods []*model.Pod) {
+		for _, pod := range pods {
 			l.observePod(snap.Now, n, pod, now)
+			for _, o := range shown {
+				if o.refutes(n, pod) {
+					o.runsOn(snap.Now, pod, now)
+				}
+			}
 		}
+	}
+	for _, n := range snap.Nodes {
+		runs(n, n.Pods)
 	}
 	for _, placed := range roomOf(p).Placed { // a virtual pod runs where it has room
 		if n := snap.Node(placed.Node); n != nil && n.Stage >= model.Registered {
-			for _, pod := range placed.Pods {
-				l.observePod(snap.Now, n, pod, now)
-			}
+			runs(n, placed.Pods)
 		}
 	}
 	for _, o := range l.owners {
@@ -217,11 +234,15 @@ func (l *Launches) observePod(at time.Time, n *model.Node, p *model.Pod, now map
 	if o == nil || p.Terminating {
 		return
 	}
-	since, known := o.pods[p.UID]
-	if !known && !slices.ContainsFunc(o.launches, func(m launch) bool { return m.claim == n.Claim }) {
-		return
+	_, known := o.pods[p.UID]
+	if known || slices.ContainsFunc(o.launches, func(m launch) bool { return m.claim == n.Claim }) {
+		o.runsOn(at, p, now)
 	}
-	if now[p.UID] = true; since.IsZero() {
+}
+
+// runsOn records that the pod is on a node.
+func (o *owner) runsOn(at time.Time, p *model.Pod, now map[string]bool) {
+	if now[p.UID] = true; o.pods[p.UID].IsZero() {
 		o.pods[p.UID] = at
 	}
 }

@@ -28,6 +28,8 @@ type world struct {
 	nodes    map[string]model.NodeSpec
 	pods     map[string]model.PodSpec
 	left     []model.Departure
+	// scope is that of the pauses that are looked at: the ReplicaSet's, or a pool's.
+	scope string
 	// deaf makes writes of pauses fail, and unending their removal.
 	deaf, unending bool
 	// pauses are the lengths of the pauses that began.
@@ -36,7 +38,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	return &world{now: plantest.Noon, nodes: map[string]model.NodeSpec{}, pods: map[string]model.PodSpec{},
+	return &world{scope: web.UID, now: plantest.Noon, nodes: map[string]model.NodeSpec{}, pods: map[string]model.PodSpec{},
 		pool: model.PoolSpec{Name: "p", UID: "pool-uid", Catalog: &model.Catalog{}}}
 }
 
@@ -52,9 +54,9 @@ func (w *world) snapshot() *model.Snapshot {
 	return b.Snapshot(w.now)
 }
 
-// paused returns the pause of the ReplicaSet on the pool.
+// paused returns the pause that is looked at.
 func (w *world) paused() pause.Pause {
-	return w.pool.Pauses.Of(pause.Key{Reason: pause.Launch, Scope: web.UID})
+	return w.pool.Pauses.Of(pause.Key{Reason: pause.Launch, Scope: w.scope})
 }
 
 // pend adds a pending pod of the ReplicaSet.
@@ -82,7 +84,7 @@ func (w *world) judge(p *plan.Provision) *plan.Provision {
 				continue
 			}
 			w.pool.Pauses = w.pool.Pauses.With(a.Pause)
-			if a.Pause.Active(w.now) {
+			if a.Pause.Scope == w.scope && a.Pause.Active(w.now) {
 				w.pauses = append(w.pauses, a.Pause.Until.Sub(w.now).Round(time.Minute))
 			}
 		case plan.EndPause:
@@ -175,8 +177,12 @@ func (w *world) wantLoop(t *testing.T, why string) {
 	if w.launched > 4+len(w.pauses) {
 		t.Errorf("%d nodes were launched with %d pauses", w.launched, len(w.pauses))
 	}
-	if got := w.paused(); !strings.Contains(got.Why, why) || got.Name != "launches for ReplicaSet default/web" {
-		t.Errorf("the pause is of %q: %q, want %q", got.Name, got.Why, why)
+	name := "launches for ReplicaSet default/web"
+	if w.scope != web.UID {
+		name = "launches from NodePool p for pods that do not tolerate the taint surprise:NoSchedule"
+	}
+	if got := w.paused(); !strings.Contains(got.Why, why) || got.Name != name {
+		t.Errorf("the pause is of %q: %q, want %q of %q", got.Name, got.Why, why, name)
 	}
 }
 
@@ -232,10 +238,11 @@ func TestSlowFailures(t *testing.T) {
 }
 
 // TestEmptyNodes: each node joins with a taint that the pod does not tolerate, and remains. The pod remains the same, or
-// its controller creates another one each time.
+// its controller creates another one each time. The launches of the pool pause.
 func TestEmptyNodes(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := newWorld()
+		w.scope = "p taint surprise:NoSchedule"
 		w.pend("pod-0")
 		pod := "pod-0"
 		w.loop(3*time.Hour, func(i int) bool {
@@ -260,6 +267,7 @@ func TestEmptyNodes(t *testing.T) {
 // TestMissingLabel: the reason names the label that the node lacks.
 func TestMissingLabel(t *testing.T) {
 	w := newWorld()
+	w.scope = "p label example.com/rack"
 	w.pend("pod")
 	p := w.pods["pod"]
 	p.Alternatives = [][]label.Requirement{{{Key: "example.com/rack", Operator: label.In, Values: []string{"a"}}}}
@@ -271,7 +279,7 @@ func TestMissingLabel(t *testing.T) {
 		}
 		w.pass(time.Second)
 	}
-	if got := w.paused(); w.launched != 4 || !strings.Contains(got.Why, "lacks the label example.com/rack") {
+	if got := w.paused(); w.launched != 3 || !strings.Contains(got.Why, "lacks the label example.com/rack") {
 		t.Errorf("%d launches, pause %v", w.launched, got)
 	}
 }

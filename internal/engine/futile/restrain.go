@@ -2,9 +2,9 @@ package futile
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -26,7 +26,7 @@ func (l *Launches) Restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 
 // restrain returns the part of the plan that need not wait, which may be all of it. After a pause, one claim is tried.
 func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provision {
-	tried := map[string]bool{}
+	tried, shown := map[string]bool{}, l.shown()
 	waits := func(pod *model.Pod) bool {
 		o := l.owners[ownerOf(pod)]
 		return pod.Node == "" && o != nil && (o.pause.Active(snap.Now) || o.trial(snap, tried[ownerOf(pod)]))
@@ -35,10 +35,14 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 	restrained.Claims, restrained.Refused = nil, slices.Clip(p.Refused)
 	for i := range p.Claims {
 		c := &p.Claims[i]
-		if len(c.Pods) == 0 || slices.ContainsFunc(c.Pods, func(pod *model.Pod) bool { return !waits(pod) }) {
+		by := holds(snap, shown, c, tried)
+		if by == nil && (len(c.Pods) == 0 || slices.ContainsFunc(c.Pods, func(pod *model.Pod) bool { return !waits(pod) })) {
 			restrained.Claims = append(restrained.Claims, *c)
 			for _, pod := range c.Pods {
 				tried[ownerOf(pod)] = true
+			}
+			for _, o := range shown {
+				tried[o.pause.Scope] = tried[o.pause.Scope] || o.shows.stopsAll(c)
 			}
 			continue
 		}
@@ -46,7 +50,11 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 			for _, pod := range pods {
 				dropped[pod.UID] = true
 			}
-			restrained.Refused = append(restrained.Refused, plan.Refusal{Pods: pods, Verdict: l.owners[ownerOf(pods[0])].verdict(snap)})
+			o := by
+			if o == nil {
+				o = l.owners[ownerOf(pods[0])]
+			}
+			restrained.Refused = append(restrained.Refused, plan.Refusal{Pods: pods, Verdict: o.verdict(snap)})
 		}
 	}
 	if len(dropped) == 0 {
@@ -54,6 +62,27 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 	}
 	restrained.Order = slices.DeleteFunc(slices.Clone(p.Order), func(pod *model.Pod) bool { return dropped[pod.UID] })
 	return &restrained
+}
+
+// shown returns what nodes of pools have shown, by scope.
+func (l *Launches) shown() []*owner {
+	var list []*owner
+	for _, scope := range slices.Sorted(maps.Keys(l.owners)) {
+		if o := l.owners[scope]; o.shows != nil {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// holds returns the pause of the claim's pool that all pods of the claim have to wait for, nil if there is none.
+func holds(snap *model.Snapshot, shown []*owner, c *plan.NewClaim, tried map[string]bool) *owner {
+	for _, o := range shown {
+		if o.shows.stopsAll(c) && (o.pause.Active(snap.Now) || o.trial(snap, tried[o.pause.Scope])) {
+			return o
+		}
+	}
+	return nil
 }
 
 // trial reports whether launches have to wait after a pause, because one is being tried. tried says that the plan itself
@@ -126,16 +155,12 @@ func usedNodes(snap *model.Snapshot, p *plan.Provision) map[string]bool {
 // unfit explains why a node that has joined cannot run the pod, as far as that is evident.
 func unfit(n *model.Node, p *model.Pod) string {
 	if taint, refused := model.Untolerated(n.Taints, p.Tolerations); refused {
-		key := taint.Key
-		if taint.Value != "" {
-			key += "=" + taint.Value
-		}
-		return fmt.Sprintf("its node has the taint %s:%s, which the pods do not tolerate: add it to startupTaints of the "+
-			"NodePool if it is removed automatically, or a toleration to the pods", key, taint.Effect)
+		return fmt.Sprintf("its node has the taint %s, which the pods do not tolerate: add it to startupTaints of the "+
+			"NodePool if it is removed automatically, or a toleration to the pods", taint)
 	}
 	if len(p.Alternatives) == 1 {
 		for _, r := range p.Alternatives[0] {
-			if _, has := n.Labels[r.Key]; !has && r.Operator == label.In {
+			if lacks(n, p, r.Key) {
 				return fmt.Sprintf("its node lacks the label %s, which the pods require", r.Key)
 			}
 		}

@@ -231,7 +231,7 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 	b.poolsDirty = true
 	b.offer(spec.Requirements)
 	b.uses.offer(1, limitedResources(spec.Limits))
-	b.taints.add(1, spec.Taints)
+	b.taints.add(1, spec.knownTaints())
 	if spec.Catalog != nil {
 		b.mentionCatalog(spec.Catalog)
 	}
@@ -241,7 +241,7 @@ func (b *Builder) UpsertPool(spec PoolSpec) {
 		b.pools[spec.Name] = p
 	} else {
 		b.uses.offer(-1, limitedResources(p.spec.Limits))
-		b.taints.add(-1, p.spec.Taints)
+		b.taints.add(-1, p.spec.knownTaints())
 	}
 	if p.spec == nil || p.spec.Catalog != spec.Catalog || p.spec.Static != spec.Static {
 		b.dirtyNodesOf(spec.Name)
@@ -320,7 +320,7 @@ func (b *Builder) DeletePool(name string) {
 	b.version++
 	b.poolsDirty = true
 	b.uses.offer(-1, limitedResources(p.spec.Limits))
-	b.taints.add(-1, p.spec.Taints)
+	b.taints.add(-1, p.spec.knownTaints())
 	delete(b.pools, name)
 	b.dirtyNodesOf(name)
 }

@@ -16,7 +16,9 @@
 //
 //	reason                 scope             a failure is                                      seen by
 //	Launch                 owner of pods,    a node on which none of its pods runs             engine/futile
-//	                         buffer
+//	                         buffer,
+//	                         pool + taint
+//	                         or label
 //	Drifted, Expired,      NodePool          a replacement that does not become ready          engine/guard
 //	  Underutilized
 //	StaticLaunch           NodePool          a claim that is deleted before its node is ready    engine/disruption

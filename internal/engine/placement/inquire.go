@@ -57,6 +57,7 @@ func (r *refusals) inquire(ps *poolState, g *model.Group, row label.Row) plan.Po
 	q.askSpotShare()
 	q.askLimits()
 	q.askQuotas()
+	q.askPauses()
 	v := q.walk(firstResource)
 	switch v.Verdict.Code {
 	case plan.OK:
@@ -77,6 +78,15 @@ func (q *inquiry) none() bitset.Set { return bitset.New(q.pool.spec.Types.Len())
 func (q *inquiry) askTaints() {
 	if taint, no := model.Untolerated(q.pool.spec.Taints, q.group.Tolerations); no {
 		q.add(plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint}, q.none())
+	}
+}
+
+// askPauses comes last: without the pause the pool would do.
+func (q *inquiry) askPauses() {
+	if t, no := q.pool.repels(q.group.Tolerations); no {
+		v := plan.PausedVerdict(t.Pause)
+		v.Pool = q.pool.spec.Name
+		q.add(v, q.none())
 	}
 }
 

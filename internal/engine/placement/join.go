@@ -66,6 +66,9 @@ func (f *fleet) joinedBy(batch *domainBatch, b *bin) (joining, bool) {
 	if _, no := batch.pending.untolerated(f.poolOf(b).spec.Taints); no {
 		return joining{}, false
 	}
+	if _, no := f.poolOf(b).repels(batch.pending.group.Tolerations); no {
+		return joining{}, false
+	}
 	if limit, _ := f.fit.admission.onHost(batch.pending.rules, &b.tally, false); limit == 0 {
 		return joining{}, false
 	}

@@ -89,7 +89,7 @@ func (l *launcher) candidates(tier []*poolState, batches []*domainBatch) ([]*poo
 func (l *launcher) replaces(first, second *poolState, batches []*domainBatch) bool {
 	a, b, space := first.spec, second.spec, l.snap.Space
 	if a.Types != b.Types || a.Rooms != b.Rooms || first.nodePrice != second.nodePrice || first.scarce() || first.shared() ||
-		len(first.minimums) > 0 || !slices.Equal(a.Taints, b.Taints) ||
+		len(first.minimums) > 0 || !slices.Equal(a.Taints, b.Taints) || len(first.paused) > 0 || len(second.paused) > 0 ||
 		!slices.EqualFunc(first.daemons, second.daemons, func(d, e daemonPod) bool { return d.index == e.index }) {
 		return false
 	}

@@ -60,6 +60,9 @@ func (f *fleet) offersBeyondLimit(ps *poolState, pg *pendingGroup, rows []label.
 	if _, no := pg.untolerated(ps.spec.Taints); no {
 		return nil
 	}
+	if _, no := ps.repels(pg.group.Tolerations); no {
+		return nil
+	}
 	var offers []*offer
 	asks := requestsSpecial(f.snap, pg.group)
 	f.budget.spendRows(rows)

@@ -28,6 +28,8 @@ type poolState struct {
 	daemons []daemonPod
 	// claimParts by row and types.
 	claimParts map[string]*claimParts
+	// paused are the taints for which launches are paused. New nodes are expected to have them, though the pool names none.
+	paused []model.PausedTaint
 	// spotShare limits the part of one type in one zone in the pool's spot capacity; nil without a limit.
 	spotShare *spotShare
 }
@@ -42,7 +44,7 @@ type minimum struct {
 
 func newPoolState(snap *model.Snapshot, p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
 	ps := &poolState{spec: p, account: newAccount(p.Limit, p.Used, p.NodeLimit, p.Nodes), quotaRules: newQuotaRules(snap, p),
-		offeringCache: g, reservations: reservations, claimParts: map[string]*claimParts{}}
+		offeringCache: g, reservations: reservations, claimParts: map[string]*claimParts{}, paused: p.PausedTaints(snap.Now)}
 	if !g.reserved {
 		return ps
 	}
@@ -77,6 +79,16 @@ func (ps *poolState) open() bool { return ps.usable() && ps.nodes != 0 }
 // usable reports whether nodes of the pool could be launched without its limit on nodes.
 func (ps *poolState) usable() bool {
 	return ps.spec.Blocked == nil && ps.spec.Valid && ps.spec.Types != nil
+}
+
+// repels returns the taint of a pause that keeps pods with the tolerations from new nodes.
+func (ps *poolState) repels(tolerations []model.Toleration) (model.PausedTaint, bool) {
+	for _, t := range ps.paused {
+		if _, no := model.Untolerated([]model.Taint{t.Taint}, tolerations); no {
+			return t, true
+		}
+	}
+	return model.PausedTaint{}, false
 }
 
 // addDomains adds the atoms of the key that nodes of the pool may have. For a label that the pool leaves open, the
