@@ -417,6 +417,7 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 			// An offering that is unavailable for one pool must not be planned for another one either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogs(ctx) },
 			Price:   w.price,
+			Wrote:   w.store.Wrote,
 		},
 		&nodeclaim.Collector{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.CollectorName),

@@ -114,6 +114,11 @@ const (
 // "provisioned", "underutilized", "drifted" ...
 const AnnotationBoughtBy = OwnAnnotationPrefix + "bought-by"
 
+// AnnotationClaimSeries, on a NodePool, is part of the names of its new claims: the same pods get the same name within a
+// series. It holds the deletion time (RFC 3339) and the UID of the claim whose end began the series, so that no later
+// claim gets the name of one that is gone.
+const AnnotationClaimSeries = OwnAnnotationPrefix + "claim-series"
+
 // AnnotationConsolidated, on a claim, is the last time (RFC 3339) at which consolidation moved pods to its
 // node. The pods are not moved again until that move has paid for itself.
 const AnnotationConsolidated = OwnAnnotationPrefix + "consolidated"

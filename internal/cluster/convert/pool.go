@@ -45,6 +45,7 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	if spec.Static = pool.Static(); spec.Static {
 		spec.Replicas = *pool.Spec.Replicas
 	}
+	spec.ClaimSeries = pool.Annotations[karpv1.AnnotationClaimSeries]
 	spec.Pauses = pause.Parse(pool.Annotations[karpv1.AnnotationPauses])
 	if refused = addEconomics(&spec, pool.Annotations); spec.Blocked == nil {
 		spec.Blocked = refused

@@ -21,7 +21,7 @@ import (
 
 // finalize terminates a deleted claim. Each step repeats until it has nothing left to do:
 //
-//	deadline recorded -> nodes gone -> machines gone -> finalizer removed
+//	deadline recorded -> nodes gone -> machines gone -> names of a new series -> finalizer removed
 //
 // A claim that shows the machine of another claim ends without it.
 func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctrl.Result, error) {
@@ -33,7 +33,8 @@ func (r *Reconciler) finalize(ctx context.Context, claim *karpv1.NodeClaim) (ctr
 		}
 		return ctrl.Result{}, nil
 	}
-	steps := []func(context.Context, *karpv1.NodeClaim) (time.Duration, error){r.noteDeadline, r.removeNodes, r.removeMachines, r.release}
+	steps := []func(context.Context, *karpv1.NodeClaim) (time.Duration, error){r.noteDeadline, r.removeNodes, r.removeMachines,
+		r.beginSeries, r.release}
 	owner, err := r.owner(ctx, claim)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -59,6 +59,8 @@ type Reconciler struct {
 	// SoldOut, optional, is called when the provider had no capacity for a claim. The claim is deleted when it
 	// returns, or after Timers.CatalogRead, so that the next plan for its pods uses current availability.
 	SoldOut func(ctx context.Context, claim *karpv1.NodeClaim)
+	// Wrote, optional, receives a NodePool that was written, as the API server returned it.
+	Wrote func(object client.Object)
 	// Price, optional, returns the price of the claim's machine by its labels, in USD per hour, or 0 if it is
 	// unknown.
 	Price func(claim *karpv1.NodeClaim) float64
@@ -67,6 +69,7 @@ type Reconciler struct {
 
 	classes  controller.Classes
 	launches launchResults
+	series   series
 }
 
 // SetupWithManager registers the controller. controller.Index must have run before.

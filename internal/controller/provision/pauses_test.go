@@ -68,7 +68,7 @@ func claimForEachPod(snap *model.Snapshot) *plan.Provision {
 	decided := &plan.Provision{}
 	for _, g := range snap.Groups {
 		for _, pod := range g.Pods {
-			name := plan.ClaimName("p", "pool-uid", []*model.Pod{pod}, func(string) bool { return false })
+			name := plan.ClaimName(&model.PoolSpec{Name: "p", UID: "pool-uid"}, []*model.Pod{pod}, func(string) bool { return false })
 			decided.Claims = append(decided.Claims, plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: []*model.Pod{pod}})
 			decided.Order = append(decided.Order, pod)
 		}

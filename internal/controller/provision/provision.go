@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -201,8 +202,25 @@ func (p *Loop) create(ctx context.Context, t *pass) {
 		// Nothing is reserved: its pods do not exist.
 		t.room = p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: v.Claims})
 	}
-	p.launches.Launched(t.snap.Now, slices.Concat(created(t.done), created(t.room)))
+	claims := slices.Concat(created(t.done), created(t.room))
+	p.launches.Launched(t.snap.Now, claims)
+	p.used(claims)
 	t.executed = p.Clock.Now()
+}
+
+// used drops the names of created claims from those that the next plan keeps. They may be gone by then, and no other
+// claim gets such a name.
+func (p *Loop) used(created []plan.NewClaim) {
+	p.deciding.Lock()
+	defer p.deciding.Unlock()
+	used := map[string]bool{}
+	for i := range created {
+		used[created[i].Name] = true
+	}
+	last := *p.last
+	last.Renamed = maps.Clone(last.Renamed)
+	maps.DeleteFunc(last.Renamed, func(_, name string) bool { return used[name] })
+	p.last = &last
 }
 
 // created returns the claims that now exist in the API.

@@ -141,6 +141,28 @@ func TestPlansKnowTheLastPlan(t *testing.T) {
 	}
 }
 
+// TestPlansKeepNamesUntilTheyAreUsed verifies that the next plan keeps the name of a claim whose creation failed, because
+// it may exist, but not that of a claim that was created and may be gone.
+func TestPlansKeepNamesUntilTheyAreUsed(t *testing.T) {
+	w := loopcluster.New()
+	w.Pending("a", "")
+	w.Refuse = "create claim lost"
+	var from []*model.Snapshot
+	p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
+		from = append(from, snap)
+		claim := func(name string) plan.NewClaim {
+			return plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid", Pods: loopcluster.PodsOf(snap, "a")}
+		}
+		return &plan.Provision{Claims: []plan.NewClaim{claim("made"), claim("lost")}, Renamed: map[string]string{"m": "made", "l": "lost"}}
+	})
+	p.Nominate = false
+	p.Tick(t.Context())
+	p.Tick(t.Context())
+	if diff := cmp.Diff(map[string]string{"l": "lost"}, from[1].ClaimNames); diff != "" {
+		t.Errorf("names in the second plan (-want +got):\n%s", diff)
+	}
+}
+
 // TestRefusalsAreLoggedOnce verifies that the log contains the reasons as data, once for all pods with the same
 // ones, and again only when they change.
 func TestRefusalsAreLoggedOnce(t *testing.T) {

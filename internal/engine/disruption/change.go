@@ -226,7 +226,7 @@ func (w *projection) command(c *change, reason plan.Reason) plan.Command {
 func (w *projection) rename(claims []plan.NewClaim) {
 	for i := range claims {
 		r := &claims[i]
-		r.Name = plan.ClaimName(r.Pool, r.PoolUID, r.Pods, func(name string) bool { return w.began.Claim(name) != nil })
+		r.Name = plan.ClaimName(w.began.Pool(r.Pool).PoolSpec, r.Pods, func(name string) bool { return w.began.Claim(name) != nil })
 	}
 }
 

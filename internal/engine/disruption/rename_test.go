@@ -18,7 +18,7 @@ func TestReplacementsHaveNamesOfTheirOwn(t *testing.T) {
 	pods := []model.PodSpec{pod("pod", "a", map[string]string{"node": "n1"}), pod("pod", "b", map[string]string{"node": "n2"})}
 	for i, name := range []string{"n1", "n2"} {
 		n := node(t, name, map[string]string{"pool": "p"})
-		n.Claim = plan.ClaimName("p", "uid-p", []*model.Pod{{UID: pods[1-i].UID}}, func(string) bool { return false })
+		n.Claim = plan.ClaimName(&model.PoolSpec{Name: "p", UID: "uid-p"}, []*model.Pod{{UID: pods[1-i].UID}}, func(string) bool { return false })
 		n.Drifted, n.DriftedSince = "NodePoolDrifted", noon
 		b.UpsertNode(n)
 	}
@@ -38,6 +38,33 @@ func TestReplacementsHaveNamesOfTheirOwn(t *testing.T) {
 	}
 	if replaced != 2 {
 		t.Errorf("%d nodes are replaced, want 2: %s", replaced, say(proposal))
+	}
+}
+
+// TestReplacementsAreOfTheSeries checks that a replacement has another name when a claim of the pool has gone since,
+// which may have been one for the same pods.
+func TestReplacementsAreOfTheSeries(t *testing.T) {
+	for _, static := range []bool{false, true} {
+		names := map[string]string{}
+		for _, series := range []string{"", "1", "2"} {
+			b := model.NewBuilder()
+			p := pool(t, "p", map[string]string{"after": "0s", "budget": ",100%"})
+			p.ClaimSeries, p.Static, p.Replicas = series, static, 1
+			b.UpsertPool(p)
+			n := node(t, "n", map[string]string{"pool": "p"})
+			n.Drifted, n.DriftedSince = "NodePoolDrifted", noon
+			b.UpsertNode(n)
+			b.UpsertPod(pod("pod", "a", map[string]string{"node": "n"}))
+			proposal := disruption.Propose(b.Snapshot(noon), disruption.Options{Static: true})
+			if len(proposal.Commands) != 1 || len(proposal.Commands[0].Replacements) != 1 {
+				t.Fatalf("commands %+v, want one with one replacement: %s", proposal.Commands, say(proposal))
+			}
+			name := proposal.Commands[0].Replacements[0].Name
+			if other, used := names[name]; used {
+				t.Errorf("static %t: the name %s is of the series %q and %q", static, name, other, series)
+			}
+			names[name] = series
+		}
 	}
 }
 

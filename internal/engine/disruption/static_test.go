@@ -192,6 +192,14 @@ func TestStaticClaims(t *testing.T) {
 	if diff := cmp.Diff([]string{first[0].Name, first[2].Name}, names(disruption.Static(w.snapshot()).Create)); diff != "" {
 		t.Errorf("after a crash (-want +got):\n%s", diff)
 	}
+	// Claims of another series have other names.
+	w.pool.ClaimSeries = "1"
+	for _, name := range names(disruption.Static(w.snapshot()).Create) {
+		if slices.Contains(all, name) {
+			t.Errorf("the name %s is used again in another series", name)
+		}
+	}
+	w.pool.ClaimSeries = ""
 	// The name of a claim that is being deleted is not reused.
 	w.nodes[0].Deleting = true
 	if again := names(disruption.Static(w.snapshot()).Create); len(again) != 3 || slices.Contains(again, first[1].Name) {

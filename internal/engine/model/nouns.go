@@ -242,6 +242,10 @@ type PoolSpec struct {
 	// BudgetError says that a budget cannot be parsed: the pool then allows no disruption at all.
 	BudgetError string
 
+	// ClaimSeries is part of the names of new claims. It changes when a claim of the pool is gone whose name may be of the
+	// current series; it is empty before that.
+	ClaimSeries string
+
 	// Static pools have a fixed number of Replicas; no nodes are launched from them for pods, and they are not
 	// consolidated.
 	Static   bool

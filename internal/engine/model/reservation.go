@@ -101,8 +101,8 @@ type Reservations struct {
 	Nodes map[string][]Reservation
 	// Turns holds, by UID, the position of still pending pods in the order of binding of the last plan.
 	Turns map[string]int
-	// ClaimNames holds the names of those claims of the last plan whose first name was taken, by that first name
-	// (plan.ClaimName). The next plan keeps them, because they may have been created without a reply.
+	// ClaimNames holds the names of those claims of the last plan that do not have their first name, by that first name
+	// (plan.Provision.Renamed). The next plan keeps them, because they may have been created without a reply.
 	ClaimNames map[string]string
 }
 

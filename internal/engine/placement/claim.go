@@ -39,23 +39,23 @@ func (w *claimWriter) claim(b *bin) plan.NewClaim {
 	parts := w.partsOf(b)
 	c := plan.NewClaim{Pool: ps.spec.Name, PoolUID: ps.spec.UID, Labels: parts.labels, Options: parts.options,
 		Requirements: parts.requirements, MinValuesRelaxed: parts.relaxed, Requests: w.requests(parts, b), Pods: b.allPods()}
-	c.Name = w.name(&c)
+	c.Name = w.name(ps.spec.PoolSpec, &c)
 	w.names[c.Name] = true
 	return c
 }
 
-// name returns the name of a claim: the one that it had in the previous plan, otherwise the first that is free. A first
-// name that has become free meanwhile is not used: if the claim was created under its other name and the reply was
-// lost, a second claim would be created for the same pods.
-func (w *claimWriter) name(c *plan.NewClaim) string {
+// name returns the name of a claim: the one that it had in the previous plan, otherwise the first of the pool's series
+// that is free. A name that has become free meanwhile, or that is of a later series, is not used: if the claim was
+// created under its other name and the reply was lost, a second claim would be created for the same pods.
+func (w *claimWriter) name(pool *model.PoolSpec, c *plan.NewClaim) string {
 	taken := func(name string) bool { return w.names[name] || w.snap.Claim(name) != nil }
-	first := plan.ClaimName(c.Pool, c.PoolUID, c.Pods, func(string) bool { return false })
+	first := plan.ClaimName(&model.PoolSpec{Name: pool.Name, UID: pool.UID}, c.Pods, func(string) bool { return false })
 	name := first
 	switch earlier, had := w.snap.ClaimNames[first]; {
 	case had && !taken(earlier):
 		name = earlier
-	case taken(first):
-		name = plan.ClaimName(c.Pool, c.PoolUID, c.Pods, taken)
+	case taken(first) || pool.ClaimSeries != "":
+		name = plan.ClaimName(pool, c.Pods, taken)
 	}
 	if name == first {
 		return name

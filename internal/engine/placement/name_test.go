@@ -58,4 +58,23 @@ func TestNameIsKept(t *testing.T) {
 	if name := next(nil).Claims[0].Name; name != a {
 		t.Errorf("the name is %s without a previous plan, want %s", name, a)
 	}
+	// A claim of the pool is gone, and another series begins. What may have been created without a reply keeps its name.
+	pool.ClaimSeries = "1"
+	if name := next(second).Claims[0].Name; name != b {
+		t.Errorf("the name is %s in a new series, want %s as before", name, b)
+	}
+	names := map[string]bool{a: true, b: true}
+	for _, pool.ClaimSeries = range []string{"1", "2"} {
+		fresh := next(nil)
+		name := fresh.Claims[0].Name
+		if names[name] {
+			t.Errorf("the name %s is used again in series %s", name, pool.ClaimSeries)
+		}
+		if names[name] = true; next(nil).Claims[0].Name != name {
+			t.Errorf("after a crash, another name than %s", name)
+		}
+		if again := next(fresh).Claims[0].Name; again != name {
+			t.Errorf("the name is %s in the next plan, want %s", again, name)
+		}
+	}
 }

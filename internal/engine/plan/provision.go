@@ -25,7 +25,8 @@ type Provision struct {
 	Refused []Refusal
 	// Order lists all placed pods, in an order in which each is admissible when the earlier ones are bound.
 	Order []*model.Pod
-	// Renamed holds the names of those claims whose first name was taken, by that first name; nil if there are none.
+	// Renamed holds the names of those claims that do not have the first name for their pods and pool, by that first
+	// name; nil if there are none.
 	Renamed map[string]string
 	// Work is how many evaluations the plan needed, see placement.Options.
 	Work int
@@ -67,8 +68,9 @@ type Placement struct {
 
 // NewClaim is a node to launch.
 type NewClaim struct {
-	// Name is deterministic: the same pods on the same pool always get the same name, so that a repeated create returns
-	// AlreadyExists, which counts as success.
+	// Name is deterministic: the same pods on the same pool get the same name, so that a repeated create returns
+	// AlreadyExists, which counts as success. After a claim of the pool is gone they get another one, so that no name is
+	// used twice.
 	Name    string
 	Pool    string
 	PoolUID string
@@ -175,15 +177,15 @@ func (c *NewClaim) Price() int64 {
 // ClaimName derives the name of a claim from the pool and the pods it is launched for. Names for which taken returns
 // true are skipped: they belong to another claim, for example one that is being deleted. The result has at most 63
 // characters, and is a DNS label when the pool's name is one.
-func ClaimName(pool string, poolUID string, pods []*model.Pod, taken func(string) bool) string {
+func ClaimName(pool *model.PoolSpec, pods []*model.Pod, taken func(string) bool) string {
 	uids := make([]string, len(pods))
-	length := len(poolUID) + 16
+	length := len(pool.UID) + len(pool.ClaimSeries) + 16
 	for i, p := range pods {
 		uids[i] = p.UID
 		length += len(p.UID) + 1
 	}
 	slices.Sort(uids)
-	identity := append(append(make([]byte, 0, length), poolUID...), '\n')
+	identity := append(append(make([]byte, 0, length), pool.UID...), '\n')
 	for i, uid := range uids {
 		if i > 0 {
 			identity = append(identity, '\n')
@@ -196,14 +198,17 @@ func ClaimName(pool string, poolUID string, pods []*model.Pod, taken func(string
 // lowercase is base32 with the characters that object names permit.
 var lowercase = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567")
 
-// claimName derives a name from the identity and the number of the attempt.
-func claimName(pool string, identity []byte, taken func(string) bool) string {
+// claimName derives a name from the identity, the series of the pool and the number of the attempt.
+func claimName(pool *model.PoolSpec, identity []byte, taken func(string) bool) string {
+	if pool.ClaimSeries != "" {
+		identity = append(append(identity, '\n'), pool.ClaimSeries...)
+	}
 	identity = append(identity, '\n')
 	for attempt := 0; ; attempt++ {
 		sum := sha256.Sum256(strconv.AppendInt(identity, int64(attempt), 10))
 		var hash [16]byte
 		lowercase.Encode(hash[:], sum[:10])
-		name := cut(pool, 52) + "-" + string(hash[:10])
+		name := cut(pool.Name, 52) + "-" + string(hash[:10])
 		if !taken(name) {
 			return name
 		}

@@ -11,7 +11,7 @@ import (
 // claim it replaces (empty for none). Names for which taken returns true are skipped, as in ClaimName.
 func StaticClaim(snap *model.Snapshot, pool *model.Pool, instead string, taken func(string) bool) NewClaim {
 	return NewClaim{
-		Name: claimName(pool.Name, []byte(pool.UID+"\nstatic\n"+instead), taken), Pool: pool.Name,
+		Name: claimName(pool.PoolSpec, []byte(pool.UID+"\nstatic\n"+instead), taken), Pool: pool.Name,
 		PoolUID: pool.UID, PoolGeneration: pool.Generation,
 		Requirements: slices.Clone(pool.Requirements), Labels: openLabels(snap, pool),
 	}
