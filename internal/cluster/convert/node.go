@@ -75,7 +75,9 @@ func deletedAt(claim *karpv1.NodeClaim, node *corev1.Node) time.Time {
 // addLife sets why the claim was created and when it ends.
 func addLife(spec *model.NodeSpec, claim *karpv1.NodeClaim) {
 	spec.LaunchedFor = model.ParsePodRefs(claim.Annotations[karpv1.AnnotationPods])
-	spec.Replacement = claim.Annotations[karpv1.AnnotationBoughtBy] == strings.ToLower(string(karpv1.DisruptionUnderutilized))
+	bought := claim.Annotations[karpv1.AnnotationBoughtBy]
+	spec.Replacement = bought == strings.ToLower(string(karpv1.DisruptionUnderutilized))
+	spec.Renewal = bought == strings.ToLower(string(karpv1.DisruptionDrifted))
 	if at, err := time.Parse(time.RFC3339, claim.Annotations[karpv1.AnnotationConsolidated]); err == nil {
 		spec.ConsolidatedAt = at.UTC()
 	}

@@ -99,6 +99,7 @@ func (d *Loop) Tick(ctx context.Context) {
 	// 6. Clean up after a crash during a rollback.
 	snap = d.Snapshot()
 	d.Report.failed("removing the taint of a command that is gone", d.Writer.Do(ctx, guard.StaleTaintActions(snap)))
+	d.Report.failed("pausing commands that are undone", d.Writer.Do(ctx, guard.Undone(snap)))
 	// 7. Record which pods are expected on nodes that were launched to replace nodes that are being removed.
 	d.Report.failed("recording that pods are expected", d.Writer.Do(ctx, reserve.Arriving(snap)))
 }

@@ -43,8 +43,10 @@ type Guard struct {
 	// launchCheck is nil until first used.
 	launchCheck *provisionCheck
 	arrivals    *reserve.Arrivals
-	// trials are the pools and reasons in which admitted commands launch nodes.
+	// trials are the keys of the pauses that concern admitted commands.
 	trials map[pause.Key]bool
+	// undone is nil until first used.
+	undone *undone
 }
 
 // fleet counts the nodes of one pool for its budgets.

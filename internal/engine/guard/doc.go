@@ -6,6 +6,7 @@
 //	Step(snap, command)        --> the command's phase on this snapshot, and the writes that continue from there
 //	Resume(snap)               --> the commands in progress, read from the claims
 //	StaleTaintActions(snap)    --> writes that clean nodes with traces of a command that is gone
+//	Undone(snap)               --> writes that pause reasons whose commands are undone soon after
 //
 // A Guard shares budgets and limits between the commands that are checked with it.
 //

@@ -11,31 +11,53 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Paused reports whether a command must wait because replacements for its reason failed recently (package pause). After
-// the pause one command with the reason is tried in the pool; others follow when a replacement has been initialized. A
-// command that need not wait counts as begun for later calls.
+// Paused reports whether a command must wait because replacements for its reason failed recently, or commands with the
+// reason were undone (package pause). After the pause one command with the reason is tried in the pool; others follow
+// when a replacement has been initialized, or when an effect has lasted. A command that need not wait counts as begun for
+// later calls.
 func (g *Guard) Paused(cmd plan.Command) plan.Verdict {
-	if len(cmd.Replacements) == 0 {
-		return plan.Verdict{}
-	}
 	for _, pool := range g.poolsOf(cmd) {
-		p := pool.Pauses.Of(keyOf(pool, cmd))
-		trial := p.Remembered(g.snap.Now) && g.underTrial(p.Key)
-		if p.Active(g.snap.Now) || trial {
-			v := plan.PausedVerdict(p)
-			if v.Node, v.Pool = cmd.Candidates[0].Node, pool.Name; trial {
-				v.Need = 0
+		for _, p := range g.pausesOf(pool, cmd) {
+			trial := p.Remembered(g.snap.Now) && !p.Until.IsZero() && g.underTrial(p.Key)
+			if p.Active(g.snap.Now) || trial {
+				v := plan.PausedVerdict(p)
+				if v.Node, v.Pool = cmd.Candidates[0].Node, pool.Name; trial {
+					v.Need = 0
+				}
+				return v
 			}
-			return v
 		}
 	}
 	if g.trials == nil {
 		g.trials = map[pause.Key]bool{}
 	}
 	for _, pool := range g.poolsOf(cmd) {
-		g.trials[keyOf(pool, cmd)] = true
+		for _, key := range keysOf(pool.Name, cmd) {
+			g.trials[key] = true
+		}
 	}
 	return plan.Verdict{}
+}
+
+// pausesOf returns the pauses that concern a command in the pool, as they are after this snapshot.
+func (g *Guard) pausesOf(pool *model.Pool, cmd plan.Command) pause.List {
+	if g.undone == nil {
+		g.undone = findUndone(g.snap)
+	}
+	var list pause.List
+	for _, key := range keysOf(pool.Name, cmd) {
+		list = append(list, g.undone.of(pool, key))
+	}
+	return list
+}
+
+// keysOf returns the keys of the pauses that concern a command in the pool.
+func keysOf(pool string, cmd plan.Command) []pause.Key {
+	keys := []pause.Key{undoneKey(pool, cmd.Reason)}
+	if len(cmd.Replacements) > 0 {
+		keys = append(keys, pause.Key{Reason: string(cmd.Reason), Scope: pool})
+	}
+	return keys
 }
 
 // keyOf returns the key of the pauses of replacements in the pool, for the reason of the command.
@@ -43,7 +65,7 @@ func keyOf(pool *model.Pool, cmd plan.Command) pause.Key {
 	return pause.Key{Reason: string(cmd.Reason), Scope: pool.Name}
 }
 
-// underTrial reports whether a command with replacements is in progress in the pool for the reason.
+// underTrial reports whether a command that the pauses with the key concern is in progress in the pool.
 func (g *Guard) underTrial(key pause.Key) bool {
 	if g.trials[key] {
 		return true
@@ -52,7 +74,7 @@ func (g *Guard) underTrial(key pause.Key) bool {
 		if n.Pool != key.Scope || n.Command == "" || n.Deleting {
 			continue
 		}
-		if on, err := plan.DecodeCommand(n.Command); err == nil && string(on.Reason) == key.Reason && len(on.Replacements) > 0 {
+		if on, err := plan.DecodeCommand(n.Command); err == nil && slices.Contains(keysOf(n.Pool, on), key) {
 			return true
 		}
 	}
@@ -62,8 +84,8 @@ func (g *Guard) underTrial(key pause.Key) bool {
 // superseded returns the pause that began since the command was decided, so that it must not launch anything.
 func (g *Guard) superseded(cmd plan.Command) (p pause.Pause, is bool) {
 	for _, pool := range g.poolsOf(cmd) {
-		if p := pool.Pauses.Of(keyOf(pool, cmd)); p.Active(g.snap.Now) {
-			return p, true
+		if active := g.pausesOf(pool, cmd).Active(g.snap.Now); len(active) > 0 {
+			return active[0], true
 		}
 	}
 	return p, false
@@ -72,19 +94,30 @@ func (g *Guard) superseded(cmd plan.Command) (p pause.Pause, is bool) {
 // failures returns the writes that record the failure of an abandoned command's replacements. A command whose deadline
 // passed before it launched them, because its first writes were refused, says nothing about replacements.
 func (g *Guard) failures(cmd plan.Command) []plan.Action {
-	if cmd.Why.Code != plan.ReplacementLost && (cmd.Why.Code != plan.DeadlinePassed || cmd.Why.Have == 0) || len(cmd.Replacements) == 0 {
+	lost := cmd.Why.Code == plan.ReplacementLost || cmd.Why.Code == plan.DeadlinePassed && cmd.Why.Have > 0
+	vain := !lost && judged(cmd) && g.launched(cmd)
+	if len(cmd.Replacements) == 0 || !lost && !vain {
 		return nil
 	}
 	var actions []plan.Action
-	why := g.outcomes(cmd)
 	for _, pool := range g.poolsOf(cmd) {
 		before := pool.Pauses.Of(keyOf(pool, cmd))
 		before.Name = "replacements (" + strings.ToLower(string(cmd.Reason)) + ")"
-		if p := before.Fail(cmd.Created, g.snap.Now, 0, why); p != before {
+		p := before.Fail(cmd.Created, g.snap.Now, 0, g.outcomes(cmd))
+		if vain {
+			before = pool.Pauses.Of(undoneKey(pool.Name, cmd.Reason))
+			p = failUndone(before, cmd.Reason, cmd.Created, g.snap.Now, "replacement "+cmd.Replacements[0].Name+" was launched in vain")
+		}
+		if p != before {
 			actions = append(actions, plan.SetPause{Pool: pool.Name, UID: pool.UID, Pause: p})
 		}
 	}
 	return actions
+}
+
+// launched reports whether a replacement of the command exists.
+func (g *Guard) launched(cmd plan.Command) bool {
+	return slices.ContainsFunc(cmd.Replacements, func(r plan.NewClaim) bool { return g.snap.Claim(r.Name) != nil })
 }
 
 // mostOutcomes is how many replacements of a command are named. longestOutcome is how many bytes of a cause are kept.

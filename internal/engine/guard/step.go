@@ -100,20 +100,20 @@ func (g *Guard) proceed(cmd plan.Command) (plan.Command, []plan.Action) {
 	if now.Before(cmd.PhaseSince.Add(g.CordonQuiet)) && !g.begun(cmd) {
 		return cmd, nil
 	}
+	missing := slices.DeleteFunc(slices.Clone(cmd.Replacements), func(r plan.NewClaim) bool { return g.snap.Claim(r.Name) != nil })
+	if p, is := g.superseded(cmd); is && len(missing) == len(cmd.Replacements) && !g.begun(cmd) {
+		v := plan.PausedVerdict(p)
+		v.Node = cmd.Candidates[0].Node
+		return g.abandon(cmd, v)
+	}
 	if len(cmd.Replacements) == 0 {
 		if v := g.judge(cmd); !v.OK() {
 			return g.abandon(cmd, v)
 		}
 		return g.stepDraining(inPhase(cmd, plan.Draining, now))
 	}
-	missing := slices.DeleteFunc(slices.Clone(cmd.Replacements), func(r plan.NewClaim) bool { return g.snap.Claim(r.Name) != nil })
 	if len(missing) == 0 {
 		return g.stepLaunching(inPhase(cmd, plan.Launching, now))
-	}
-	if p, is := g.superseded(cmd); is && len(missing) == len(cmd.Replacements) {
-		v := plan.PausedVerdict(p)
-		v.Node = cmd.Candidates[0].Node
-		return g.abandon(cmd, v)
 	}
 	// An older proposal may no longer be valid: other launches have used the limits, or the pool has changed.
 	if v := g.takeLimits(missing); !v.OK() {

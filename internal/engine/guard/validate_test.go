@@ -160,7 +160,7 @@ func TestJudgeRefuses(t *testing.T) {
 16s abandoned: clear the command on claim c0, clear the command on claim c1`},
 		"with the replacement there": {2, []string{"r"}, written + marked + `16s cordoned: create claim r
 16s launching: write command ID (launching) on claim c0, write command ID (launching) on claim c1
-1m15s abandoned: clear the disruption reason on claim c0, clear the disruption reason on claim c1, untaint node n0, untaint node n1
+1m15s abandoned: clear the disruption reason on claim c0, clear the disruption reason on claim c1, note failure 1 of removals (underutilized) on pool p, untaint node n0, untaint node n1
 1m15s abandoned: clear the command on claim c0, clear the command on claim c1`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -197,6 +197,8 @@ type NodeSpec struct {
 	DrainEnds time.Time
 	// Replacement says that a consolidation launched the claim.
 	Replacement bool
+	// Renewal says that the claim was launched in place of a drifted node.
+	Renewal bool
 	// ConsolidatedAt is when a consolidation last launched the node or moved pods to it, zero for never.
 	ConsolidatedAt time.Time
 	// PodsSentAt is when pods of nodes being removed were last moved to the node, by a command or because it was

@@ -21,6 +21,9 @@
 //	                         or label
 //	Drifted, Expired,      NodePool          a replacement that does not become ready          engine/guard
 //	  Underutilized
+//	DriftedUndone          NodePool          a replacement of a drifted node that drifts soon          engine/guard
+//	UnderutilizedUndone    NodePool          a node that is launched for pods that consolidation     engine/guard
+//	                                         moved, or a replacement that was launched in vain
 //	StaticLaunch           NodePool          a claim that is deleted before its node is ready    engine/disruption
 //
 // The package must not know what is paused: no pods, nodes, pools, plans or clouds. Whether an attempt has failed, and

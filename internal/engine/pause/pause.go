@@ -24,6 +24,9 @@ type Key struct {
 // Launch is the reason for launches of nodes for the pods of an owner. The other reasons are those of disruption.
 const Launch = "Launch"
 
+// Undone is appended to the reason of a disruption whose effect does not last.
+const Undone = "Undone"
+
 // Pause counts the failures in a row of what has the key. The zero value has none. Its form in JSON is that of the
 // annotation of NodePools and must not change.
 type Pause struct {

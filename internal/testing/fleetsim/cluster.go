@@ -13,6 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/nominate"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
@@ -78,7 +79,9 @@ type Tally struct {
 	Moved, Interrupted int
 	// Bought are nodes launched for pending pods, Spent their cost, nano-USD per hour. Abandoned counts commands.
 	Bought, Abandoned int
-	Spent             int64
+	// Pauses are the failures that were counted (package pause).
+	Pauses int
+	Spent  int64
 }
 
 const promisedTime = 20 * time.Second
@@ -227,6 +230,10 @@ func (l *Cluster) disrupt() bool {
 		commands = again
 	}
 	l.known = append(l.known, commands...)
+	for _, a := range guard.Undone(l.Snapshot()) {
+		l.do(a)
+		wrote = true
+	}
 	return wrote
 }
 
@@ -296,9 +303,21 @@ func (l *Cluster) do(action plan.Action) {
 		l.nominate(a.UID, a.Node)
 	case plan.ClearNomination:
 		l.nominate(a.UID, "")
+	case plan.SetPause:
+		l.Tally.Pauses++
+		l.pause(a.Pool, func(list pause.List) pause.List { return list.With(a.Pause) })
+	case plan.EndPause:
+		l.pause(a.Pool, func(list pause.List) pause.List { return list.Without(a.Key) })
 	default:
 		panic(fmt.Sprintf("no such action: %T", action))
 	}
+}
+
+func (l *Cluster) pause(pool string, change func(pause.List) pause.List) {
+	spec := *l.pools[pool]
+	spec.Pauses = change(spec.Pauses)
+	l.pools[pool] = &spec
+	l.builder.UpsertPool(spec)
 }
 
 func (l *Cluster) nominate(uid, node string) {
@@ -312,7 +331,7 @@ func (l *Cluster) nominate(uid, node string) {
 func (l *Cluster) launch(c *plan.NewClaim, reason string) {
 	pool := l.pools[c.Pool]
 	n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool,
-		Created: l.Now, Labels: maps.Clone(c.Labels), Taints: pool.Taints, Requests: c.Requests, Replacement: reason == "underutilized"}
+		Created: l.Now, Labels: maps.Clone(c.Labels), Taints: pool.Taints, Requests: c.Requests, Replacement: reason == "underutilized", Renewal: reason == "drifted"}
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}

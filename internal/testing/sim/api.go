@@ -90,8 +90,8 @@ type claim struct {
 	lastPodEvent time.Time
 	// launchedFor are the pods that it was launched for.
 	launchedFor []model.PodRef
-	// replacement says that a consolidation launched it.
-	replacement bool
+	// replacement says that a consolidation launched it, renewal that it was launched in place of a drifted node.
+	replacement, renewal bool
 	// consolidated is when a consolidation last moved pods to it.
 	consolidated time.Time
 	// expecting is when pods of nodes being removed were last moved to it.

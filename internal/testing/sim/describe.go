@@ -78,7 +78,7 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	spec := model.NodeSpec{Name: c.name, UID: c.uid, ProviderID: c.provider, Claim: c.name, ClaimUID: c.uid, Pool: c.pool,
 		Created: c.created, LastPodEvent: c.lastPodEvent, Labels: c.labels, Taints: c.taints, Requests: c.requests,
 		Command: c.command, DisruptionReason: c.reason != "", Terminating: !c.terminating.IsZero(), Deleting: !c.deleting.IsZero() || !c.terminating.IsZero()}
-	spec.LaunchedFor, spec.Replacement = c.launchedFor, c.replacement
+	spec.LaunchedFor, spec.Replacement, spec.Renewal = c.launchedFor, c.replacement, c.renewal
 	spec.ConsolidatedAt, spec.PodsSentAt = c.consolidated, c.expecting
 	spec.DrainBounded = c.grace > 0
 	if c.grace > 0 && !c.deleting.IsZero() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/nominate"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -201,5 +202,5 @@ func (p *process) rest() {
 		p.disrupt.at = next
 	}
 	snap := p.snapshot()
-	p.carryOut(append(p.w.opts.StaleTaintActions(snap), p.w.opts.Arriving(snap)...), nil)
+	p.carryOut(slices.Concat(p.w.opts.StaleTaintActions(snap), guard.Undone(snap), p.w.opts.Arriving(snap)), nil)
 }

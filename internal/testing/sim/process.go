@@ -306,7 +306,7 @@ func (p *process) createClaim(a plan.CreateClaim) bool {
 		return false
 	}
 	fresh := claimOf(p.w.setting, &a.NewClaim)
-	fresh.replacement = a.Reason == "underutilized"
+	fresh.replacement, fresh.renewal = a.Reason == "underutilized", a.Reason == "drifted"
 	created, leaving := false, false
 	done := p.send(func() object {
 		if created = p.w.api.create(fresh); created {
