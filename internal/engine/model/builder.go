@@ -34,6 +34,8 @@ type Builder struct {
 	daemons map[string]*daemonRecord
 	pdbs    map[string]*PDBSpec
 	types   map[*Catalog]*TypeIndex
+	// typeKeys are the labels that catalogs define.
+	typeKeys map[*Catalog]map[string]bool
 	// offered are the types of all pools, by the names of the pools. prices are those of OfferPrices.
 	offered []*TypeIndex
 	prices  map[machineOffering]int64
@@ -123,6 +125,8 @@ type poolRecord struct {
 	used   quantity.Vector
 	nodes  int
 	dirty  bool
+	// shown are the labels that its nodes show.
+	shown shown
 }
 
 type daemonRecord struct {
@@ -144,7 +148,7 @@ func NewBuilder() *Builder {
 		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, quotas: map[string]*QuotaSpec{},
 		daemons: map[string]*daemonRecord{},
 		pdbs:    map[string]*PDBSpec{},
-		types:   map[*Catalog]*TypeIndex{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
+		types:   map[*Catalog]*TypeIndex{}, typeKeys: map[*Catalog]map[string]bool{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
 		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{}, values: valueTable{},
 		taints: taintUse{counts: map[Taint]int{}},
 	}
@@ -381,6 +385,7 @@ func (b *Builder) Snapshot(now time.Time) *Snapshot {
 	b.noticeVolumes()
 	b.noticeMarks()
 	b.noticeTaints()
+	b.noticeShown(now)
 	s := *b.last
 	s.Now, s.Version, s.Space, s.taints = now, b.version, b.space, b.taints.list
 	b.freezeDaemons(&s)

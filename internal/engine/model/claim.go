@@ -74,11 +74,20 @@ func (b *Builder) claimRooms(types *TypeIndex, n *Node, daemons []*Daemon, set b
 	for _, t := range n.Taints {
 		key = fmt.Appendf(key, "%q %q %d", t.Key, t.Value, t.Effect)
 	}
-	at := claimRoomsKey{types, string(key)}
+	shown := b.shownOf(n.Pool)
+	at := claimRoomsKey{types, string(key) + shown.id()}
 	if b.roomsOfClaims[at] == nil {
-		b.roomsOfClaims[at] = newRooms(types, n.Row, n.Taints, daemons, set)
+		b.roomsOfClaims[at] = newRooms(types, roomsOf{n.Row, n.Taints, daemons, shown}, set)
 	}
 	return b.roomsOfClaims[at]
+}
+
+// shownOf returns what nodes of the pool show.
+func (b *Builder) shownOf(pool string) shown {
+	if p := b.pools[pool]; p != nil {
+		return p.shown
+	}
+	return nil
 }
 
 // claimRoomsKey identifies claims with the same rooms.

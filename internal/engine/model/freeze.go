@@ -28,7 +28,7 @@ func (b *Builder) freezePools() {
 	}
 	for _, p := range b.pools {
 		if p.dirty {
-			p.frozen = e.encode(p.spec, b.typesOf(p.spec.Catalog))
+			p.frozen = e.encode(p, b.typesOf(p.spec.Catalog))
 		}
 	}
 	var offered []*TypeIndex
@@ -91,6 +91,7 @@ func (b *Builder) dropCatalogs() {
 		if !used[c] {
 			b.offerTypes(c, -1)
 			delete(b.types, c)
+			delete(b.typeKeys, c)
 		}
 	}
 }
@@ -283,8 +284,13 @@ func (b *Builder) limitVolumes(n *Node, kind quantity.Vector) {
 // reserveDaemons reserves the requests and the host ports of the daemons that the node admits and that are not on it
 // yet.
 func (b *Builder) reserveDaemons(n *Node, daemons []*Daemon) {
+	row := n.Row
+	if shown := b.shownOf(n.Pool); shown != nil {
+		row = slices.Clone(row)
+		shown.add(b.space, row, n.Labels[LabelType])
+	}
 	for _, d := range daemons {
-		if !d.isOn(n) && d.Admits(b.space, n.Row, n.Taints) {
+		if !d.isOn(n) && d.Admits(b.space, row, n.Taints) {
 			n.Reserved = n.Reserved.Add(d.Requests)
 			n.reservePorts(d.HostPorts)
 		}

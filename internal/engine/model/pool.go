@@ -31,6 +31,8 @@ type Pool struct {
 	decided []label.Key
 	// deciding are the rows of daemons that name one of the decided labels.
 	deciding []label.Row
+	// shown are labels that new nodes will have, for daemons.
+	shown shown
 	// resources is how many resources there are.
 	resources int
 	// Used is the capacity of the pool's nodes that are not being deleted; Nodes is their number. In a static pool the
@@ -58,8 +60,9 @@ type poolEncoder struct {
 }
 
 // encode encodes everything except the usage, which changes with every node.
-func (e *poolEncoder) encode(spec *PoolSpec, types *TypeIndex) *Pool {
-	p := &Pool{PoolSpec: spec, Types: types}
+func (e *poolEncoder) encode(record *poolRecord, types *TypeIndex) *Pool {
+	spec := record.spec
+	p := &Pool{PoolSpec: spec, Types: types, shown: record.shown}
 	p.Limit, p.NodeLimit = limitVector(e.resources, spec.Limits)
 	wellKnown := func(string) bool { return false }
 	if spec.Catalog != nil {
@@ -113,7 +116,7 @@ func (e *poolEncoder) roomsKey(p *Pool) roomsKey {
 	for _, w := range words {
 		key = binary.LittleEndian.AppendUint64(key, w)
 	}
-	return roomsKey{p.Types, string(key)}
+	return roomsKey{p.Types, string(key) + p.shown.id()}
 }
 
 // leavesOpen reports whether nodes of the pool may have several values of the label, whatever their type and offering.
@@ -240,7 +243,7 @@ func (p *Pool) RoomsOf(row label.Row) *Rooms {
 }
 
 func (p *Pool) roomsOf(row label.Row) *Rooms {
-	rooms := newRooms(p.Types, row, p.Taints, p.daemons, p.Eligible)
+	rooms := newRooms(p.Types, roomsOf{row, p.Taints, p.daemons, p.shown}, p.Eligible)
 	rooms.index(p.resources, p.Eligible)
 	return rooms
 }

@@ -41,12 +41,23 @@ type suffixSets struct {
 	sets    []bitset.Set
 }
 
-// newRooms computes the rooms of the nodes of a row with the taints, for the types of the set.
-func newRooms(x *TypeIndex, row label.Row, taints []Taint, daemons []*Daemon, set bitset.Set) *Rooms {
-	daemons = slices.DeleteFunc(slices.Clone(daemons), func(d *Daemon) bool {
-		_, no := Untolerated(taints, d.Tolerations)
+// roomsOf is what nodes have in common whose rooms are computed.
+type roomsOf struct {
+	row     label.Row
+	taints  []Taint
+	daemons []*Daemon
+	// shown are labels that the nodes get later.
+	shown shown
+}
+
+// newRooms computes the rooms of the nodes, for the types of the set.
+func newRooms(x *TypeIndex, nodes roomsOf, set bitset.Set) *Rooms {
+	row := nodes.row
+	nodes.daemons = slices.DeleteFunc(slices.Clone(nodes.daemons), func(d *Daemon) bool {
+		_, no := Untolerated(nodes.taints, d.Tolerations)
 		return no
 	})
+	daemons := nodes.daemons
 	r := &Rooms{types: x, keys: x.offeringKeys(daemons), of: make([]*Room, len(x.Classes))}
 	known := map[string]*Room{}
 	for i := range x.Classes {
@@ -61,13 +72,15 @@ func newRooms(x *TypeIndex, row label.Row, taints []Taint, daemons []*Daemon, se
 					x.space.SetOnly(at, k, atom)
 				}
 			}
-			known[pins] = newRoom(x, at, daemons, set)
+			nodes.row = at
+			known[pins] = newRoom(x, nodes, set)
 			r.rooms = append(r.rooms, known[pins])
 		}
 		r.of[i] = known[pins]
 	}
 	if len(r.rooms) == 0 {
-		r.rooms = append(r.rooms, newRoom(x, row, daemons, set))
+		nodes.row = row
+		r.rooms = append(r.rooms, newRoom(x, nodes, set))
 	}
 	return r
 }
@@ -111,7 +124,8 @@ func (c *OfferClass) atom(key label.Key) int {
 	return c.atoms[at].atom
 }
 
-func newRoom(x *TypeIndex, row label.Row, daemons []*Daemon, set bitset.Set) *Room {
+func newRoom(x *TypeIndex, nodes roomsOf, set bitset.Set) *Room {
+	row, daemons := nodes.row, nodes.daemons
 	r := &Room{Net: slices.Clone(x.Usable), Daemons: make([]quantity.Vector, x.Len())}
 	if slices.ContainsFunc(daemons, func(d *Daemon) bool { return len(d.HostPorts) > 0 }) {
 		r.ports = make([][]HostPort, x.Len())
@@ -121,6 +135,7 @@ func newRoom(x *TypeIndex, row label.Row, daemons []*Daemon, set bitset.Set) *Ro
 		if !x.space.And(of, row, x.Rows[t]) {
 			continue
 		}
+		nodes.shown.add(x.space, of, x.Catalog.Types[t].Name)
 		for _, d := range daemons {
 			if !d.selects(x.space, of) {
 				continue
