@@ -64,6 +64,8 @@ type NodeOutcome struct {
 	Disputed       string `json:"disputed,omitempty"`
 	// Alone is the effect of removing this node alone, regardless of what protects it.
 	Alone *AloneOutcome `json:"alone,omitempty"`
+	// Assumed are DaemonSets that are expected on new nodes of its type because of labels that existing ones show.
+	Assumed []Assumed `json:"assumed,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
 	Gaps
@@ -147,6 +149,7 @@ func (d *DisruptDecision) nodeOutcome(name string) *NodeOutcome {
 	o := &NodeOutcome{PriceSource: d.source, Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: cmp.Or(n.Labels[model.LabelType], n.LeastType()), Zone: n.Labels[model.LabelZone],
 		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.LeastPrice()), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
 		PodsToMove: n.Reschedulable(), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted, Cordoned: n.Cordoned()}
+	o.Assumed = assumedOfType(d.first.Pool(n.Pool), o.InstanceType)
 	o.unlaunched, o.nameless = n.Stage == model.Launching, n.Stage < model.Registered
 	o.now, o.PoolMissing = d.first.Now, n.Ours() && n.Pool != "" && d.first.Pool(n.Pool) == nil
 	if !n.ExpiresAt.IsZero() && !n.Deleting {
@@ -305,6 +308,9 @@ func (o *NodeOutcome) Text() string {
 		fmt.Fprintf(&b, "  will be replaced (expireAfter) from %s, at the latest %s\n", o.RenewedFrom.UTC().Format(time.RFC3339), o.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	o.writeAlone(&b)
+	for i := range o.Assumed {
+		o.Assumed[i].write(&b)
+	}
 	b.WriteString(indented(pricesAre(o.PriceSource)))
 	b.WriteString(incomplete(o.Incomplete))
 	return b.String()

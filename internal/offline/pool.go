@@ -47,6 +47,8 @@ type PoolOutcome struct {
 	// AtRest is the state at which the fleet remains; nil where it was not determined (all pools at once).
 	AtRest *restOutcome `json:"atRest,omitempty"`
 	pausesOutcome
+	// Assumed are DaemonSets that are expected on new nodes because of labels that existing ones show.
+	Assumed []Assumed `json:"assumed,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
 	Gaps
@@ -269,7 +271,7 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 		}
 	}
 	o.Kept = d.keptCounts(name)
-	o.pausesOutcome = pausesOf(pool, nil, d.first.Now)
+	o.pausesOutcome, o.Assumed = pausesOf(pool, nil, d.first.Now), assumedOfPool(pool)
 	return o
 }
 
@@ -396,6 +398,9 @@ func (o *PoolOutcome) Text() string {
 		b.WriteString("  " + o.Quotas[i].line())
 	}
 	o.pausesOutcome.write(&b, o.NodePool)
+	for i := range o.Assumed {
+		o.Assumed[i].write(&b)
+	}
 	if o.LowerBoundCostPerHour > 0 {
 		fmt.Fprintf(&b, "  lower bound %.4f USD per hour, %.4f including per-node overhead, with protected nodes kept\n",
 			o.LowerBoundPerHour, o.LowerBoundCostPerHour)
