@@ -49,7 +49,9 @@ type pod struct {
 	meta
 	app string
 	// revision is the revision of the app's rollout that created the pod.
-	revision      int
+	revision int
+	// bare pods have no controller that the API shows.
+	bare          bool
 	requests      []quantity.Amount
 	alternatives  [][]label.Requirement
 	tolerations   []model.Toleration

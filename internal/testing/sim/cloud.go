@@ -232,16 +232,23 @@ func (w *world) join(m *machine) {
 		return
 	}
 	n := &node{meta: meta{name: "node-" + m.id}, provider: m.id, labels: maps.Clone(m.labels), taints: []model.Taint{unregisteredTaint, notReadyTaint},
-		capacity: m.kind.Capacity, allocatable: m.kind.Allocatable}
+		capacity: w.setting.promised(m, m.kind.Capacity), allocatable: w.setting.promised(m, m.kind.Allocatable)}
 	n.labels[model.LabelHostname] = n.name
 	if w.setting.foreign != nil {
 		if taint, tainted := w.setting.foreign(); tainted {
 			n.taints = append(n.taints, taint)
 		}
 	}
+	labeled := false
+	if of := w.api.claim(m.claim); of != nil {
+		labeled = w.marked(n, of.pool)
+	}
 	w.api.create(n)
 	m.heard = w.now
 	w.say("%s joins as %s", m.id, n.name)
+	if labeled { // DaemonSets tolerate the taints of a node that has not registered
+		w.daemon(n)
+	}
 	w.after(w.between(200*time.Millisecond, 5*time.Second), func() {
 		if m.speaks() {
 			w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).turn(true, false) })
@@ -256,6 +263,9 @@ func (w *world) daemon(n *node) {
 		return
 	}
 	for _, d := range w.setting.daemons {
+		if !accepts(d.Alternatives, n.labels) {
+			continue
+		}
 		w.place(&pod{meta: meta{name: d.Name + "-" + n.name}, app: d.UID, requests: d.Requests, tolerations: d.Tolerations, daemon: true, node: n.name}, n)
 	}
 }

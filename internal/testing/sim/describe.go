@@ -31,6 +31,7 @@ func factsOf(s *setting, now time.Time, objects func(kind) []object, nominated m
 			f.pods = append(f.pods, spec)
 		}
 	}
+	f.pods = append(f.pods, s.virtual()...)
 	for _, b := range list[*pdb](objects(pdbKind)) {
 		f.pdbs = append(f.pdbs, pdbSpec(b))
 	}
@@ -170,6 +171,8 @@ type store struct {
 	pools   map[string]*model.PoolSpec
 	pdbs    map[string]*pdb
 	daemons map[string][]quantity.Amount
+	// virtual says that the builder has the virtual pods.
+	virtual bool
 }
 
 type toldNode struct {
@@ -196,6 +199,12 @@ func (st *store) snapshot(s *setting, now time.Time, v *view, nominated map[stri
 	}
 	st.tellDaemons(s, list[*pod](v.sorted(podKind)))
 	st.tellPods(list[*pod](v.sorted(podKind)))
+	if !st.virtual {
+		st.virtual = true
+		for _, spec := range s.virtual() {
+			st.builder.UpsertPod(spec)
+		}
+	}
 	st.tellPDBs(list[*pdb](v.sorted(pdbKind)))
 	st.tellNodes(list[*node](v.sorted(nodeKind)), list[*claim](v.sorted(claimKind)), nominated)
 	return st.builder.Snapshot(now)

@@ -37,6 +37,9 @@
 //     independent implementation.
 //   - Histories from the seed Wide on have more failures around the controller: wide.go. In a third of them a
 //     LimitRange sets the requests of pods and daemons, and changes: limits.go.
+//   - In some worlds nodes and objects turn out to be other than a plan assumes: labels and taints that daemons set,
+//     DaemonSets that are created later, templates that change to and fro, nodes that are smaller than their type,
+//     buffers (late.go). What is tried there in vain must end: vain.go.
 //   - Evictions are answered like in the API, by the status of PodDisruptionBudgets, which a controller updates with
 //     a small delay. Evicted pods are recreated at once under other names, and become ready a while after they are
 //     bound; in some histories the controllers that recreate them are starved at times.

@@ -115,6 +115,7 @@ func NewHistory(seed uint64) History {
 func (w *world) disturb(d Disturbance) {
 	w.say("-- %s %d %d", d.What, d.Which, d.Much)
 	w.disturbed = w.now
+	w.check.vain.forget()
 	switch d.What {
 	case "scale":
 		w.scale(w.setting.apps[d.Which%len(w.setting.apps)], d.Much%16)
@@ -291,6 +292,7 @@ func (w *world) settle(until time.Time) {
 	w.calm, w.crash, w.cloud.strange, w.ambush, w.starved, w.skew = true, 0, 0, nil, time.Time{}, 0
 	w.cloud.drought(0)
 	w.tellTruth()
+	w.punctual()
 	if w.witnessed {
 		w.after(patienceOfOperator, w.operate)
 	}

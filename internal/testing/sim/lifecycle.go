@@ -59,6 +59,10 @@ func (p *process) reconcile() {
 // age maintains the condition Drifted.
 func (p *process) age(c *claim) {
 	if drifted := c.generation != p.w.setting.templates[c.pool].generation; drifted == c.drifted.IsZero() {
+		if !drifted {
+			p.chore("claim "+c.name+" matches its template again", func() { p.edit(c, func(o object) { o.(*claim).drifted = time.Time{} }) })
+			return
+		}
 		p.chore("claim "+c.name+" has drifted", func() { p.edit(c, func(o object) { o.(*claim).drifted = p.clock() }) })
 	}
 }

@@ -53,7 +53,7 @@ func (p *process) loops() {
 	since := p.w.now.Sub(p.provision.last)
 	news := p.provision.version != p.view.version || p.provision.catalogs != p.w.catalogs
 	switch {
-	case (news && since > batchIdle || since > podRetrigger) && (p.pending() > 0 || p.leaving()):
+	case (news && since > batchIdle || since > podRetrigger) && (p.pending() > 0 || p.leaving() || len(p.w.setting.virtual()) > 0):
 		p.plan()
 	case !p.w.now.Before(p.static.at):
 		p.stand()
@@ -87,8 +87,16 @@ func (p *process) plan() {
 		for _, c := range kept.Claims {
 			actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "provisioned"})
 		}
+		made := kept.Claims
+		if v := decided.Virtual; v != nil {
+			room, _ := p.w.opts.CheckProvision(p.snapshot(), &plan.Provision{Claims: p.w.opts.Restrain(&p.launches, snap, v).Claims})
+			for _, c := range room.Claims {
+				actions = append(actions, plan.CreateClaim{NewClaim: c, Reason: "virtual"})
+			}
+			made = slices.Concat(made, room.Claims)
+		}
 		p.carryOut(actions, func() {
-			p.launches.Launched(p.snapshot().Now, kept.Claims)
+			p.launches.Launched(p.snapshot().Now, made)
 			for _, placed := range kept.Placed {
 				p.nominated[placed.Node] = p.clock().Add(nomination)
 			}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -17,8 +18,10 @@ type Options struct {
 	// Schedule plans with the reservations of the last plan of the process; nil before the first.
 	Schedule       func(snap *model.Snapshot, last *plan.Provision) *plan.Provision
 	CheckProvision func(*model.Snapshot, *plan.Provision) (*plan.Provision, []guard.Dropped)
-	Propose        func(*model.Snapshot, disruption.Options) disruption.Proposal
-	Resume         func(*model.Snapshot, ...plan.Command) []plan.Command
+	// Restrain takes claims out of a plan that have to wait.
+	Restrain func(*futile.Launches, *model.Snapshot, *plan.Provision) *plan.Provision
+	Propose  func(*model.Snapshot, disruption.Options) disruption.Proposal
+	Resume   func(*model.Snapshot, ...plan.Command) []plan.Command
 	// Advance takes one step of every command, in order, with shared budgets.
 	Advance func(*model.Snapshot, disruption.Options, []plan.Command) []Stepped
 	// Static returns the missing and surplus nodes of static pools.
@@ -50,6 +53,7 @@ func Production() Options {
 	return Options{
 		Schedule:          schedule,
 		CheckProvision:    guard.CheckProvision,
+		Restrain:          (*futile.Launches).Restrain,
 		Propose:           disruption.Propose,
 		Resume:            guard.Resume,
 		Advance:           advance,

@@ -84,7 +84,7 @@ func (s *setting) daemonsOn(pods []*pod) []model.DaemonSpec {
 
 // tellDaemons updates the builder with daemons whose pods have shown their actual requests.
 func (st *store) tellDaemons(s *setting, pods []*pod) {
-	if s.preemption == nil && s.limits == nil {
+	if s.preemption == nil && s.limits == nil && s.late == nil {
 		return
 	}
 	for _, p := range pods {
@@ -100,15 +100,20 @@ func (st *store) tellDaemons(s *setting, pods []*pod) {
 	}
 }
 
-// place creates the daemon's pod on its node. In worlds with preemption it preempts other pods if necessary.
+// place creates the daemon's pod on its node. In worlds with preemption it preempts other pods if necessary; where
+// something is late, it waits for room.
 func (w *world) place(p *pod, n *node) {
-	if w.setting.preemption == nil {
+	switch {
+	case w.setting.preemption != nil:
+		p.priority = w.setting.preemption.priority
+		if real, known := w.setting.preemption.real[p.app]; known {
+			p.requests = real
+		}
+	case w.setting.late != nil:
+		p.priority = w.setting.late.priority
+	default:
 		w.api.create(p)
 		return
-	}
-	p.priority = w.setting.preemption.priority
-	if real, known := w.setting.preemption.real[p.app]; known {
-		p.requests = real
 	}
 	if w.api.node(n.name) == nil || w.api.pod(p.name) != nil {
 		delete(w.placing, n.name)
@@ -211,13 +216,13 @@ func (w *world) preemptFor(p *pod, nodes []*node) {
 // heldBack reports whether launches for the pod are on hold.
 func (w *world) heldBack(p *pod) bool {
 	return slices.ContainsFunc(w.setting.pools, func(pool *model.PoolSpec) bool {
-		return pool.Pauses.Of(pause.Key{Scope: p.replicaSet().UID, Reason: pause.Launch}).Active(w.now)
+		return pool.Pauses.Of(pause.Key{Scope: cmp.Or(p.replicaSet().UID, p.uid), Reason: pause.Launch}).Active(w.now)
 	})
 }
 
 // restrain withholds claims like the provision loop (controller/provision).
 func (p *process) restrain(snap *model.Snapshot, decided *plan.Provision) *plan.Provision {
-	if p.w.setting.preemption == nil {
+	if p.w.setting.preemption == nil && p.w.setting.late == nil {
 		return decided
 	}
 	for _, a := range p.launches.Judge(snap, decided, p.left) {
@@ -230,7 +235,7 @@ func (p *process) restrain(snap *model.Snapshot, decided *plan.Provision) *plan.
 		}
 	}
 	p.left = nil
-	return p.launches.Restrain(p.snapshot(), decided)
+	return p.w.opts.Restrain(&p.launches, p.snapshot(), decided)
 }
 
 // changePauses changes the pauses of a pool. Pools are part of the setting: the write is visible at once.

@@ -310,6 +310,7 @@ func (p *process) createClaim(a plan.CreateClaim) bool {
 	created, leaving := false, false
 	done := p.send(func() object {
 		if created = p.w.api.create(fresh); created {
+			p.w.check.bought(fresh)
 			p.w.check.created(p, fresh, a)
 			return fresh
 		}

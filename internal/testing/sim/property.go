@@ -82,6 +82,10 @@ type checks struct {
 	idle map[string]time.Time
 	// told is the last plan that was checked.
 	told string
+	// vain holds what was in vain so far.
+	vain vain
+	// evictions counts those by the controller.
+	evictions int
 	// plansJudged counts the plans for Neutral.
 	plansJudged int
 }

@@ -11,8 +11,11 @@ import (
 // pod of the old one is deleted when all pods of the new one are ready. The controller of the pods then has another
 // UID.
 
-// replicaSet returns the controller of a pod of an app: each revision has its own.
+// replicaSet returns the controller of a pod of an app: each revision has its own. Bare pods have none.
 func (p *pod) replicaSet() model.Owner {
+	if p.bare {
+		return model.Owner{}
+	}
 	owner := model.Owner{Kind: "ReplicaSet", Name: p.app, UID: p.app}
 	if p.revision > 0 {
 		owner.UID = fmt.Sprintf("%s-%d", p.app, p.revision)

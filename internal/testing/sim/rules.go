@@ -172,6 +172,7 @@ func (w *world) evict(name, uid string) bool {
 	}
 	w.check.evicted(p)
 	w.check.moves(p)
+	w.check.movedEarly(p)
 	w.deletePod(p)
 	return true
 }

@@ -45,6 +45,8 @@ type setting struct {
 	preemption *preemption
 	// limits is nil if no LimitRange sets requests.
 	limits *limitRange
+	// late is nil if nodes and objects are what they were when the controller decided about them.
+	late *late
 	// foreign returns the taint that an external component sets on a node that joins; nil for never.
 	foreign func() (model.Taint, bool)
 }
@@ -61,6 +63,8 @@ type app struct {
 	// disks: each replica has a disk. The app is then a StatefulSet, and a pod is recreated when its predecessor is
 	// gone.
 	disks bool
+	// every: the app is a CronJob, whose Job is replaced by another one after that time; 0 for other apps.
+	every time.Duration
 }
 
 // template holds the properties of a pool's claims that a PoolSpec does not contain.

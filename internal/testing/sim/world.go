@@ -342,6 +342,7 @@ func (w *world) sweep() {
 			w.api.remove(p.key(), p.uid)
 		}
 	}
+	w.check.inVain()
 	if w.witnessed {
 		w.check.measure()
 		w.check.replacedSoon()
