@@ -167,7 +167,8 @@ func (c *checks) inVain() {
 			continue
 		}
 		if n, most := rounds(list), mostInVain+pausesWithin(c.w.now.Sub(list[0].at)); n > most {
-			c.fail(NothingInVain, "%d rounds of moves for %s were in vain since %.0f, at most %d may be", n, need, list[0].at.Sub(epoch).Seconds(), most)
+			c.fail(NothingInVain, "%d rounds of moves for %s were in vain since %.0f, at most %d may be",
+				n, need, list[0].at.Sub(epoch).Seconds(), most)
 		}
 	}
 }
@@ -186,8 +187,8 @@ func (c *checks) purchases(need string, list []*attempt) {
 	}
 	last := counted[len(counted)-1]
 	if n, most := rounds(counted), pausesWithin(last.at.Sub(from)+2*reacts); n > most {
-		c.fail(NothingInVain, "%d purchases for %s were in vain, the fourth has shown it at %.0f; %d rounds of them came later, the last is %s at %.0f; "+
-			"at most %d may be", len(list), need, from.Sub(epoch).Seconds(), n, last.name, last.at.Sub(epoch).Seconds(), most)
+		c.fail(NothingInVain, "%d purchases for %s were in vain, the fourth has shown it at %.0f; %d rounds of them came later, "+
+			"the last is %s at %.0f; at most %d may be", len(list), need, from.Sub(epoch).Seconds(), n, last.name, last.at.Sub(epoch).Seconds(), most)
 	}
 }
 

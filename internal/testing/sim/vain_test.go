@@ -44,10 +44,12 @@ func lateWorld(seed uint64, percent int64, a *app, l *late) *world {
 
 // plainType returns a type that is sold on demand in one zone.
 func plainType(cpu int64) model.InstanceType {
-	t := model.InstanceType{Name: fmt.Sprintf("c-%dx", cpu), Capacity: amounts(1000*cpu, 2*gibi*cpu), Allocatable: amounts(1000*cpu-100, 2*gibi*cpu-gibi/4),
+	t := model.InstanceType{Name: fmt.Sprintf("c-%dx", cpu), Capacity: amounts(1000*cpu, 2*gibi*cpu),
+		Allocatable: amounts(1000*cpu-100, 2*gibi*cpu-gibi/4),
 		Offerings: []model.Offering{{Zone: "a", CapacityType: "on-demand", Price: 40_000_000 * cpu, Available: true}}}
 	t.Capacity[2].Value, t.Allocatable[2].Value = 110, 110
-	t.Requirements = exactly(map[string]string{model.LabelType: t.Name, labelArch: "amd64", model.LabelZone: "a", model.LabelCapacityType: "on-demand"})
+	t.Requirements = exactly(map[string]string{model.LabelType: t.Name, labelArch: "amd64", model.LabelZone: "a",
+		model.LabelCapacityType: "on-demand"})
 	return t
 }
 
@@ -67,7 +69,8 @@ func inVain() map[string]func(seed uint64) *world {
 	surprise := mark{taint: foreignTaint}
 	late14 := func(after time.Duration, percent int64, priority int32) func(uint64) *world {
 		return func(seed uint64) *world {
-			w := lateWorld(seed, percent, &app{name: "web", replicas: 14, pod: pod{requests: amounts(900, gibi/4)}}, &late{marks: []mark{found(after)}, priority: priority})
+			w := lateWorld(seed, percent, &app{name: "web", replicas: 14, pod: pod{requests: amounts(900, gibi/4)}},
+				&late{marks: []mark{found(after)}, priority: priority})
 			w.setting.daemons = []model.DaemonSpec{discovered(700)}
 			return w
 		}
@@ -89,13 +92,16 @@ func inVain() map[string]func(seed uint64) *world {
 		"A13: the same, the label comes after 20 seconds":                         late14(20*time.Second, 100, 0),
 		"A13: the same, the label comes after 20 seconds, the DaemonSet preempts": late14(20*time.Second, 100, 1000),
 		"A14: a taint at creation that stays, a CronJob each minute": func(seed uint64) *world {
-			return lateWorld(seed, 100, &app{name: "job", replicas: 1, every: time.Minute, pod: pod{requests: amounts(500, gibi/4)}}, &late{marks: []mark{surprise}})
+			return lateWorld(seed, 100, &app{name: "job", replicas: 1, every: time.Minute, pod: pod{requests: amounts(500, gibi/4)}},
+				&late{marks: []mark{surprise}})
 		},
 		"A14: a taint at creation that stays, 30 bare pods, each as large as a node": func(seed uint64) *world {
-			return lateWorld(seed, 100, &app{name: "step", replicas: 30, pod: pod{bare: true, requests: amounts(15_500, gibi/4)}}, &late{marks: []mark{surprise}})
+			return lateWorld(seed, 100, &app{name: "step", replicas: 30, pod: pod{bare: true, requests: amounts(15_500, gibi/4)}},
+				&late{marks: []mark{surprise}})
 		},
 		"A14: the same, each is replaced every three minutes": func(seed uint64) *world {
-			return lateWorld(seed, 100, &app{name: "step", replicas: 30, every: 3 * time.Minute, pod: pod{bare: true, requests: amounts(900, gibi/4)}}, &late{marks: []mark{surprise}})
+			return lateWorld(seed, 100, &app{name: "step", replicas: 30, every: 3 * time.Minute, pod: pod{bare: true, requests: amounts(900, gibi/4)}},
+				&late{marks: []mark{surprise}})
 		},
 		"A15: a template that flips every seven seconds, budget 100%": flips(100),
 		"A15: the same, budget 10%":                                   flips(10),
@@ -108,7 +114,8 @@ func inVain() map[string]func(seed uint64) *world {
 			return lateWorld(seed, 100, &app{name: "none"}, &late{marks: []mark{surprise}, buffers: []buffer{{"spare", 2, amounts(2000, gibi)}}})
 		},
 		"A1: a buffer of two, nodes that are smaller than their type": func(seed uint64) *world {
-			return lateWorld(seed, 100, &app{name: "none"}, &late{short: map[string]int64{"c-4x": 20, "c-8x": 20}, buffers: []buffer{{"spare", 2, amounts(2000, gibi)}}})
+			return lateWorld(seed, 100, &app{name: "none"},
+				&late{short: map[string]int64{"c-4x": 20, "c-8x": 20}, buffers: []buffer{{"spare", 2, amounts(2000, gibi)}}})
 		},
 	}
 }
@@ -127,7 +134,8 @@ func TestNothingInVain(t *testing.T) {
 					gone++
 				}
 			}
-			figures := fmt.Sprintf("%d purchases, %d removals, %d evictions in %v: %v", len(w.cloud.ledger), gone, w.check.evictions, w.now.Sub(epoch), w.failure)
+			figures := fmt.Sprintf("%d purchases, %d removals, %d evictions in %v: %v", len(w.cloud.ledger), gone,
+				w.check.evictions, w.now.Sub(epoch), w.failure)
 			if w.failure != nil && !vainMended {
 				t.Skip(figures)
 			}
