@@ -3,6 +3,7 @@ package offline
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -278,18 +279,27 @@ func nextYAML(data []byte) func() ([]byte, error) {
 type objectHead struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
-		Name      string `json:"name"`
-		Namespace string `json:"namespace"`
+		Name         string `json:"name"`
+		GenerateName string `json:"generateName"`
+		Namespace    string `json:"namespace"`
 	} `json:"metadata"`
 	Items []excerpt `json:"items"`
 }
 
 // read adds one object, the members of a list, or the content of a capture.
-func (o *Manifests) read(origin string, text []byte) {
+func (o *Manifests) read(origin string, text []byte) { o.readAs(metav1.TypeMeta{}, origin, text) }
+
+// readAs reads an object whose kind and version follow from a list if the object has none: API servers write them once,
+// on the list. For a List of any kinds, nothing follows.
+func (o *Manifests) readAs(implied metav1.TypeMeta, origin string, text []byte) {
 	var head objectHead
 	if err := json.Unmarshal(text, &head); err != nil {
 		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
 		return
+	}
+	if head.Kind == "" && implied.Kind != "" {
+		head.TypeMeta = metav1.TypeMeta{APIVersion: cmp.Or(head.APIVersion, implied.APIVersion), Kind: implied.Kind}
+		text = withType(text, head.TypeMeta)
 	}
 	switch {
 	case head.Kind == "" || head.APIVersion == "":
@@ -299,13 +309,29 @@ func (o *Manifests) read(origin string, text []byte) {
 		o.readCapture(origin, text)
 		return
 	case strings.HasSuffix(head.Kind, "List"):
+		members := metav1.TypeMeta{APIVersion: head.APIVersion, Kind: strings.TrimSuffix(head.Kind, "List")}
 		for i, item := range head.Items {
-			o.read(fmt.Sprintf("%s: item %d", origin, i), item)
+			o.readAs(members, fmt.Sprintf("%s: item %d", origin, i), item)
 		}
 		return
 	}
 	origin = fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name))
 	o.readObject(origin, &head, text)
+}
+
+// withType returns the text of an object with its kind and version.
+func withType(text []byte, kind metav1.TypeMeta) []byte {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(text, &fields) != nil {
+		return text
+	}
+	for name, value := range map[string]string{"kind": kind.Kind, "apiVersion": kind.APIVersion} {
+		fields[name], _ = json.Marshal(value) // a string always has a form in JSON
+	}
+	if typed, err := json.Marshal(fields); err == nil {
+		return typed
+	}
+	return text
 }
 
 // readObject adds one object, completed as an API server would complete it.

@@ -78,3 +78,53 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("the claim has lost its status or its default: %q", o.Problems)
 	}
 }
+
+// TestListsOfOneKind checks that members of a list of one kind that have no kind have that of the list, and that a capture
+// of them can be read.
+func TestListsOfOneKind(t *testing.T) {
+	const pod = `{"metadata": {"name": "web-1", "namespace": "app"}, "spec": {"containers": [{"name": "c", "image": "c"}]}}`
+	const pool = `{"metadata": {"name": "general"}, "spec": {"template": {"spec": {"nodeClassRef": {"group": "g", "kind": "K", ` +
+		`"name": "k"}, "requirements": []}}}}`
+	list := func(kind, version, item string) string {
+		return `{"kind": "` + kind + `", "apiVersion": "` + version + `", "metadata": {"resourceVersion": "1"}, "items": [` + item + `]}`
+	}
+	for name, c := range map[string]struct{ text, problem string }{
+		"lists": {list("PodList", "v1", pod) + list("NodePoolList", "karpenter.sh/v1", pool), ""},
+		"lists in a List": {list("List", "v1", list("PodList", "v1", pod)+","+list("NodePoolList", "karpenter.sh/v1", pool)),
+			""},
+		"with the kind": {list("PodList", "v1", `{"kind":"Pod","apiVersion":"v1",`+pod[1:]) + list("NodePoolList", "karpenter.sh/v1", pool), ""},
+		"a List of any kinds": {list("List", "v1", pod),
+			"standard input: document 1: item 0: apiVersion or kind is missing, want a Kubernetes object"},
+		"not an object": {list("PodList", "v1", `"pod"`), "standard input: document 1: item 0: is a text, want a Kubernetes object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := newManifests()
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.keep = true
+			if o.readPath("-", strings.NewReader(c.text)); c.problem != "" {
+				if len(o.Problems) != 1 || o.Problems[0].Error() != c.problem {
+					t.Errorf("problems %q, want %q", o.Problems, c.problem)
+				}
+				return
+			}
+			again := newAgain(t, o)
+			for _, o := range []*Manifests{o, again} {
+				if len(o.Problems) > 0 || len(o.pods) != 1 || len(o.pools) != 1 || key(o.pods[0].object) != "app/web-1" {
+					t.Errorf("%d pods, %d pools, problems %q, want the pod app/web-1 and the pool", len(o.pods), len(o.pools), o.Problems)
+				}
+			}
+		})
+	}
+}
+
+// newAgain reads what is kept for a capture.
+func newAgain(t *testing.T, o *Manifests) *Manifests {
+	t.Helper()
+	var text strings.Builder
+	for _, object := range o.given {
+		text.Write(object)
+	}
+	return received(t, text.String())
+}
