@@ -1,0 +1,122 @@
+package offline
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// readAll reads a file's documents: JSON values one after the other, or YAML documents.
+func (o *Manifests) readAll(file string, data []byte) {
+	next := nextYAML(data)
+	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
+		next = nextJSON(trimmed)
+	}
+	for document := 1; ; document++ {
+		text, err := next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		origin := fmt.Sprintf("%s: document %d", file, document)
+		var broken *brokenStreamError
+		switch {
+		case err != nil:
+			o.problem(fmt.Errorf("%s: %s", origin, OneLine(err)))
+			if errors.As(err, &broken) {
+				return
+			}
+		case len(text) > 0 && string(text) != "null":
+			o.read(origin, text)
+		}
+	}
+}
+
+// brokenStreamError means that the rest of the file cannot be split into documents.
+type brokenStreamError struct{ err error }
+
+func (e *brokenStreamError) Error() string { return e.err.Error() }
+func (e *brokenStreamError) Unwrap() error { return e.err }
+
+// nextJSON returns the JSON values of a file, one after the other, without copying them: a list of 100,000 pods is 60
+// MB. For an invalid value, the decoder of the standard library gives the error.
+func nextJSON(data []byte) func() ([]byte, error) {
+	rest := data
+	return func() ([]byte, error) {
+		rest = bytes.TrimLeft(rest, " \t\r\n")
+		if n := objectLength(rest); n > 0 && json.Valid(rest[:n]) {
+			text := rest[:n:n]
+			rest = rest[n:]
+			return text, nil
+		}
+		done := len(data) - len(rest)
+		decoder := json.NewDecoder(bytes.NewReader(rest))
+		var text json.RawMessage
+		err := decoder.Decode(&text)
+		switch {
+		case err == nil:
+			rest = rest[decoder.InputOffset():]
+			return text, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return nil, &brokenStreamError{errors.New("is cut off in the middle of a JSON object")}
+		case errors.Is(err, io.EOF):
+			return nil, err
+		}
+		return nil, &brokenStreamError{jsonProblem(data, done, err)}
+	}
+}
+
+// objectLength returns the length in bytes of the object at the start of the text, 0 if there is none or it does not
+// end.
+func objectLength(text []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth--
+		}
+		if depth == 0 && !quoted {
+			if text[0] != '{' {
+				return 0
+			}
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// excerpt is a JSON value inside a text. Unlike json.RawMessage it is not a copy: texts are not changed after
+// reading.
+type excerpt []byte
+
+// UnmarshalJSON keeps the value unparsed.
+func (e *excerpt) UnmarshalJSON(value []byte) error {
+	*e = value
+	return nil
+}
+
+func nextYAML(data []byte) func() ([]byte, error) {
+	reader := yamlstream.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	return func() ([]byte, error) {
+		text, err := reader.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, err
+		case err != nil:
+			return nil, &brokenStreamError{err}
+		}
+		return yaml.YAMLToJSONStrict(text)
+	}
+}
