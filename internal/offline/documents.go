@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	yamlnode "go.yaml.in/yaml/v3"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -117,6 +118,40 @@ func nextYAML(data []byte) func() ([]byte, error) {
 		case err != nil:
 			return nil, &brokenStreamError{err}
 		}
-		return yaml.YAMLToJSONStrict(text)
+		return toJSON(text)
 	}
+}
+
+// toJSON converts a YAML document as kubectl does, where a field beside a merge key (<<) overrides what that merges. A
+// field that is written twice in one mapping is an error; kubectl takes the last one.
+func toJSON(text []byte) ([]byte, error) {
+	converted, err := yaml.YAMLToJSONStrict(text)
+	if err == nil || !bytes.Contains(text, []byte("<<")) {
+		return converted, err
+	}
+	var document yamlnode.Node
+	if yamlnode.Unmarshal(text, &document) != nil {
+		return nil, err
+	}
+	if twice := repeated(&document); twice != nil {
+		return nil, fmt.Errorf("yaml: line %d: key %q already set in map", twice.Line, twice.Value)
+	}
+	return yaml.YAMLToJSON(text)
+}
+
+// repeated returns the first name that is written twice in one mapping, nil for none.
+func repeated(node *yamlnode.Node) *yamlnode.Node {
+	seen := map[string]bool{}
+	for i, child := range node.Content {
+		if node.Kind == yamlnode.MappingNode && i%2 == 0 && child.Kind == yamlnode.ScalarNode && child.Tag != "!!merge" {
+			if seen[child.Value] {
+				return child
+			}
+			seen[child.Value] = true
+		}
+		if twice := repeated(child); twice != nil {
+			return twice
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -127,4 +128,40 @@ func newAgain(t *testing.T, o *Manifests) *Manifests {
 		text.Write(object)
 	}
 	return received(t, text.String())
+}
+
+// TestMergeKeys checks that merge keys mean what they mean to kubectl, and that a field is written once.
+func TestMergeKeys(t *testing.T) {
+	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, labels: &l {a: one, b: two}}\nspec:\n  template:\n" +
+		"    metadata:\n      labels:\n%s\n    spec: {containers: [{name: c, image: c}]}\n"
+	for name, c := range map[string]struct {
+		labels  string
+		want    map[string]string
+		problem string
+	}{
+		"without an override": {"        <<: *l\n        c: three", map[string]string{"a": "one", "b": "two", "c": "three"}, ""},
+		"override":            {"        <<: *l\n        a: mine", map[string]string{"a": "mine", "b": "two"}, ""},
+		"override of the first of two": {"        <<: [{a: first, c: first}, *l]\n        c: mine",
+			map[string]string{"a": "first", "b": "two", "c": "mine"}, ""},
+		"twice": {"        <<: *l\n        a: mine\n        a: other", nil,
+			`standard input: document 1: yaml: line 10: key "a" already set in map`},
+		"two merge keys": {"        <<: *l\n        <<: {c: three}\n        a: mine",
+			map[string]string{"a": "mine", "b": "two", "c": "three"}, ""},
+		"no mapping to merge": {"        <<: one\n        a: mine", nil,
+			"standard input: document 1: yaml: map merge requires map or sequence of maps as the value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := received(t, strings.Replace(job, "%s", c.labels, 1))
+			var got map[string]string
+			if len(o.workloads) == 1 {
+				got = o.workloads[0].template.Labels
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
+			}
+			if problems := fmt.Sprint(o.Problems); c.problem != "" && problems != "["+c.problem+"]" || c.problem == "" && problems != "[]" {
+				t.Errorf("problems %s, want %q", problems, c.problem)
+			}
+		})
+	}
 }
