@@ -89,6 +89,8 @@ type Manifests struct {
 
 	passed map[string]int
 	seen   map[string]string
+	// generated are the names that were made of metadata.generateName.
+	generated map[string]bool
 	// over are the identities that are seen already when other files begin, whose objects are skipped then.
 	over     map[string]string
 	Problems []error
@@ -141,7 +143,7 @@ func newManifests() (*Manifests, error) {
 	return &Manifests{
 		mostPods: MostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
 		around: newSurroundings(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{},
-		passed: map[string]int{}, seen: map[string]string{}, scheme: scheme,
+		passed: map[string]int{}, seen: map[string]string{}, generated: map[string]bool{}, scheme: scheme,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 	}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/compat/admission"
 )
 
 // Every document of every file becomes an object, or a problem that names file, object and field. After a problem,
@@ -204,8 +205,22 @@ func (o *Manifests) readAs(implied metav1.TypeMeta, origin string, text []byte) 
 		}
 		return
 	}
+	o.nameAsServer(&head, text)
 	origin = fmt.Sprintf("%s: %s %s", origin, head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name))
 	o.readObject(origin, &head, text)
+}
+
+// nameAsServer makes a name of metadata.generateName if the object has no other. It follows from the object, so that the
+// order of the input does not matter; of equal objects, each gets its own.
+func (o *Manifests) nameAsServer(head *objectHead, text []byte) {
+	meta := &head.Metadata
+	if meta.Name != "" || meta.GenerateName == "" {
+		return
+	}
+	for copies := 0; meta.Name == "" || o.generated[meta.Name]; copies++ {
+		meta.Name = admission.GeneratedName(meta.GenerateName, fmt.Appendf(slices.Clone(text), "%d", copies))
+	}
+	o.generated[meta.Name] = true
 }
 
 // withType returns the text of an object with its kind and version.
@@ -245,6 +260,9 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 	case err != nil:
 		o.reject(origin, head, []error{errors.New(decodeProblem(text, err))})
 	default:
+		if meta, ok := object.(metav1.Object); ok {
+			meta.SetName(head.Metadata.Name)
+		}
 		if o.take(origin, object, false) && o.keep {
 			o.given = append(o.given, bytes.Clone(text))
 		}

@@ -165,3 +165,43 @@ func TestMergeKeys(t *testing.T) {
 		})
 	}
 }
+
+// TestGeneratedNames checks that objects with metadata.generateName get names of their own, whatever the order of the
+// input, and the same ones when they are read again.
+func TestGeneratedNames(t *testing.T) {
+	job := func(cpu string) string {
+		return "---\napiVersion: batch/v1\nkind: Job\nmetadata: {generateName: run-, namespace: app}\nspec: {template: {spec: " +
+			"{restartPolicy: Never, containers: [{name: c, image: c, resources: {requests: {cpu: " + cpu + "}}}]}}}\n"
+	}
+	names := func(text string) map[string]string {
+		o := received(t, text)
+		if len(o.Problems) > 0 {
+			t.Fatal(o.Problems)
+		}
+		list := map[string]string{}
+		for _, w := range o.workloads {
+			list[w.meta.Name] = w.template.Spec.Containers[0].Resources.Requests.Cpu().String()
+		}
+		return list
+	}
+	got := names(job("1") + job("2") + job("1"))
+	if len(got) != 3 {
+		t.Fatalf("%d names, want 3: %v", len(got), got)
+	}
+	for name := range got {
+		if !strings.HasPrefix(name, "run-") || len(name) != len("run-")+5 {
+			t.Errorf("the name is %s, want run- and five letters", name)
+		}
+	}
+	if diff := cmp.Diff(got, names(job("1")+job("1")+job("2"))); diff != "" {
+		t.Errorf("names and requests in another order (-before +after):\n%s", diff)
+	}
+	pool := received(t, strings.Replace(receivedPool, "name: general", "generateName: general-", 1))
+	if len(pool.pools) != 1 || !strings.HasPrefix(pool.pools[0].object.Name, "general-") {
+		t.Errorf("a pool of a generated name is not read: %q", pool.Problems)
+	}
+	none := received(t, strings.Replace(job("1"), "generateName: run-, ", "", 1))
+	if len(none.Problems) != 1 || !strings.Contains(none.Problems[0].Error(), "metadata.name is missing") {
+		t.Errorf("without a name: %q", none.Problems)
+	}
+}
