@@ -69,8 +69,6 @@ func (s *surroundings) take(object runtime.Object) bool {
 		s.runtimes[o.Name] = o
 	case *corev1.Service:
 		s.services[o.Namespace] = append(s.services[o.Namespace], o)
-	case *corev1.ReplicationController:
-		s.selectors[ownerKey(o.Namespace, "ReplicationController", o.Name)] = &metav1.LabelSelector{MatchLabels: o.Spec.Selector}
 	default:
 		return false
 	}

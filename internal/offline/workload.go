@@ -3,6 +3,7 @@ package offline
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,7 +50,7 @@ func (o *Manifests) takeWorkload(origin string, object runtime.Object, live bool
 	}
 	w.origin, w.live = origin, live
 	o.workloads = append(o.workloads, w)
-	if w.kind == "ReplicaSet" || w.kind == statefulSet || w.kind == "Deployment" {
+	if w.kind != "Job" && w.kind != "CronJob" {
 		o.around.selectors[ownerKey(w.meta.Namespace, w.kind, w.meta.Name)] = w.selector
 	}
 	return true
@@ -73,6 +74,17 @@ func workloadOf(object runtime.Object) *workload {
 	case *appsv1.ReplicaSet:
 		return &workload{field: replicas, kind: "ReplicaSet", version: appsVersion, meta: s.ObjectMeta,
 			replicas: int(or(s.Spec.Replicas, 1)), selector: s.Spec.Selector, template: s.Spec.Template}
+	case *corev1.ReplicationController:
+		w := &workload{field: replicas, kind: "ReplicationController", version: "v1", meta: s.ObjectMeta,
+			replicas: int(or(s.Spec.Replicas, 1)), template: or(s.Spec.Template, corev1.PodTemplateSpec{})}
+		labels := s.Spec.Selector
+		if len(labels) == 0 {
+			labels = w.template.Labels // the default
+		}
+		if len(labels) > 0 { // an empty selector would match all pods
+			w.selector = &metav1.LabelSelector{MatchLabels: labels}
+		}
+		return w
 	case *batchv1.Job:
 		return &workload{field: "spec.parallelism", kind: "Job", version: batchVersion, meta: s.ObjectMeta,
 			replicas: remaining(s), selector: s.Spec.Selector, template: s.Spec.Template, job: &s.Spec,
@@ -236,11 +248,13 @@ func (o *Manifests) runs(w *workload) bool {
 	return false
 }
 
-// addClaims gives a pod of a StatefulSet its volumes, and creates the missing claims.
+// addClaims gives a pod of a StatefulSet the volumes of its claim templates, in the place of those of the same name in the
+// pod template, and creates the missing claims.
 func (o *Manifests) addClaims(w *workload, pod *corev1.Pod) {
 	for i := range w.claims {
 		template := &w.claims[i]
 		name := template.Name + "-" + pod.Name
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == template.Name })
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
 		if o.around.Claim(pod.Namespace, name) == nil {

@@ -128,7 +128,7 @@ func TestDaemonLabels(t *testing.T) {
 func ownedPod(name, controller, more string) string {
 	reference := ""
 	if of := strings.Split(controller, "/"); len(of) == 3 {
-		version := map[string]string{"Job": "batch/v1", "Rollout": "argoproj.io/v1alpha1"}[of[0]]
+		version := map[string]string{"Job": "batch/v1", "Rollout": "argoproj.io/v1alpha1", "ReplicationController": "v1"}[of[0]]
 		if version == "" {
 			version = "apps/v1"
 		}
@@ -151,10 +151,14 @@ func TestOwnedPods(t *testing.T) {
 	set := workload("StatefulSet", "apps/v1", "", selected)
 	job := workload("Job", "batch/v1", "", "parallelism: 3, "+template)
 	cron := workload("CronJob", "batch/v1", "", "schedule: '@daily', jobTemplate: {spec: {parallelism: 3, "+template+"}}")
+	controller := workload("ReplicationController", "v1", "", "replicas: 3, selector: {app: w}, "+template)
 	for name, c := range map[string]struct {
 		objects string
 		missing int
 	}{
+		"ReplicationController":                        {controller + ownedPod("a", "ReplicationController/w/r", "") + ownedPod("b", "", ""), 1},
+		"ReplicationController without a selector":     {strings.Replace(controller, "selector: {app: w}, ", "", 1) + ownedPod("b", "", ""), 2},
+		"ReplicationController and another ReplicaSet": {controller + ownedPod("a", "ReplicaSet/w/r", ""), 3},
 		"none":                             {deployment, 3},
 		"an orphan":                        {deployment + ownedPod("a", "", ""), 2},
 		"two workloads and an orphan":      {deployment + set + ownedPod("a", "", ""), 5},
@@ -293,5 +297,37 @@ status:
 				t.Errorf("%d nodes, unschedulable: %v; want %d nodes", len(a.Nodes), a.Unschedulable, c.nodes)
 			}
 		})
+	}
+}
+
+// TestClaimTemplates checks that a volume of a claim template takes the place of the pod template's volume of its name,
+// and leaves the others.
+func TestClaimTemplates(t *testing.T) {
+	o := expanded(t, `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: db}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers: [{name: c, image: c}]
+      volumes:
+      - {name: data, persistentVolumeClaim: {claimName: data}}
+      - {name: shared, persistentVolumeClaim: {claimName: shared}}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`)
+	var got []string
+	for _, p := range o.pods {
+		for _, v := range p.object.Spec.Volumes {
+			got = append(got, p.object.Name+" "+v.Name+" "+v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	want := []string{"db-0 shared shared", "db-0 data data-db-0", "db-1 shared shared", "db-1 data data-db-1"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
 }
