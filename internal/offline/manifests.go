@@ -171,7 +171,7 @@ func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
 		return false
 	}
 	if !o.sort(origin, object, live) {
-		o.passOver(object.GetObjectKind().GroupVersionKind())
+		o.passOver(object.GetObjectKind().GroupVersionKind(), "")
 		return false
 	}
 	o.seen[identity] = origin
@@ -353,13 +353,13 @@ func setUp(pool *karpv1.NodePool) {
 	pool.StatusConditions().SetTrue(karpv1.ConditionNodeClassReady)
 }
 
-// passOver counts an object of a kind that decisions do not use.
-func (o *Manifests) passOver(kind schema.GroupVersionKind) {
+// passOver counts an object of a kind that decisions do not use, with what is to be said about it.
+func (o *Manifests) passOver(kind schema.GroupVersionKind, note string) {
 	name := kind.Kind
 	if kind.Group != "" {
 		name += " of " + kind.GroupVersion().String()
 	}
-	o.passed[name]++
+	o.passed[name+note]++
 }
 
 // ignored describes how many objects of which kinds were ignored.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -256,7 +257,11 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 			o.problem(fmt.Errorf("%s: apiVersion: is %s, which is not read, want %s", origin, head.APIVersion, successor))
 			return
 		}
-		o.passOver(head.GroupVersionKind())
+		note, object := "", any(nil)
+		if json.Unmarshal(text, &object) == nil && hasPodTemplate(object) {
+			note = ": its pods are not known, and not planned"
+		}
+		o.passOver(head.GroupVersionKind(), note)
 	case err != nil:
 		o.reject(origin, head, []error{errors.New(decodeProblem(text, err))})
 	default:
@@ -267,6 +272,24 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 			o.given = append(o.given, bytes.Clone(text))
 		}
 	}
+}
+
+// hasPodTemplate reports whether a template with containers is anywhere in an object of a kind that is not read, such as a
+// Rollout: it may create pods.
+func hasPodTemplate(object any) bool {
+	switch object := object.(type) {
+	case map[string]any:
+		if template, ok := object["template"].(map[string]any); ok {
+			spec, _ := template["spec"].(map[string]any)
+			if containers, _ := spec["containers"].([]any); len(containers) > 0 {
+				return true
+			}
+		}
+		return slices.ContainsFunc(slices.Collect(maps.Values(object)), hasPodTemplate)
+	case []any:
+		return slices.ContainsFunc(object, hasPodTemplate)
+	}
+	return false
 }
 
 // headProblem describes a value that is not an object, or the invalid fields in its head.

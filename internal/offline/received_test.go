@@ -205,3 +205,19 @@ func TestGeneratedNames(t *testing.T) {
 		t.Errorf("without a name: %q", none.Problems)
 	}
 }
+
+// TestUnknownWorkloads checks that a kind that is not read and has a template of pods is reported as such.
+func TestUnknownWorkloads(t *testing.T) {
+	const pods = "{template: {spec: {containers: [{name: c, image: c}]}}}"
+	o := received(t, strings.Join([]string{
+		"apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: a}\nspec: " + pods + "\n",
+		"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\nspec: {tasks: [" + pods + "]}\n",
+		"apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: a}\nspec: {template: {spec: {}}}\n",
+	}, "---\n"))
+	want := []string{"1 object of kind AnalysisTemplate of argoproj.io/v1alpha1",
+		"1 object of kind Job of batch.volcano.sh/v1alpha1: its pods are not known, and not planned",
+		"1 object of kind Rollout of argoproj.io/v1alpha1: its pods are not known, and not planned"}
+	if diff := cmp.Diff(want, o.ignored()); diff != "" {
+		t.Errorf("skipped (-want +got):\n%s", diff)
+	}
+}
