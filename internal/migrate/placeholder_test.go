@@ -25,6 +25,11 @@ func toldOf(t *testing.T, manifest string) (notes []string, printed string) {
 func TestPlaceholders(t *testing.T) {
 	for _, c := range []struct{ value, found string }{
 		{"KarpenterNodeInstanceProfile-${CLUSTER_NAME}", "${CLUSTER_NAME}"},
+		{"$NODE_PROFILE", "$NODE_PROFILE"},
+		{"nodes-of-$cluster-1", "$cluster"},
+		{"${CLUSTER_NAME:-default}-nodes", "${CLUSTER_NAME:-default}"},
+		{"$(HOME)", ""},
+		{"a$", ""},
 		{"<YOUR_CLUSTER_NAME>", "<YOUR_CLUSTER_NAME>"},
 		{"{{ cluster }}-nodes", "{{ cluster }}"},
 		{"YOUR_PROFILE", "YOUR_PROFILE"},
