@@ -189,8 +189,12 @@ func (o *Manifests) readAs(implied metav1.TypeMeta, origin string, text []byte) 
 		return
 	}
 	if head.Kind == "" && implied.Kind != "" {
-		head.TypeMeta = metav1.TypeMeta{APIVersion: cmp.Or(head.APIVersion, implied.APIVersion), Kind: implied.Kind}
-		text = withType(text, head.TypeMeta)
+		implied.APIVersion = cmp.Or(head.APIVersion, implied.APIVersion)
+	} else {
+		implied = head.TypeMeta
+	}
+	if implied = servedAs(implied); implied != head.TypeMeta {
+		head.TypeMeta, text = implied, withType(text, implied)
 	}
 	switch {
 	case head.Kind == "" || head.APIVersion == "":

@@ -221,3 +221,28 @@ func TestUnknownWorkloads(t *testing.T) {
 		t.Errorf("skipped (-want +got):\n%s", diff)
 	}
 }
+
+// TestOlderVersionsOfBuffers checks that buffers and quotas of v1alpha1 are read, in lists as well, and other older
+// versions are not.
+func TestOlderVersionsOfBuffers(t *testing.T) {
+	const buffer = "metadata: {name: b, namespace: app}\nspec: {podTemplateRef: {name: p}, replicas: 2}\n"
+	const quota = "apiVersion: autoscaling.x-k8s.io/v1alpha1\nkind: CapacityQuota\nmetadata: {name: q}\nspec: {limits: {resources: {cpu: '4'}}}\n"
+	o := received(t, "apiVersion: autoscaling.x-k8s.io/v1alpha1\nkind: CapacityBuffer\n"+buffer+"---\n"+quota+"---\n"+
+		`{"apiVersion": "autoscaling.x-k8s.io/v1alpha1", "kind": "CapacityBufferList", "items": [
+			{"metadata": {"name": "c", "namespace": "app"}, "spec": {"podTemplateRef": {"name": "p"}, "replicas": 2}}]}`)
+	var got []string
+	for _, b := range o.buffers.objects {
+		got = append(got, b.object.APIVersion+" "+key(b.object))
+	}
+	for _, q := range o.quotas {
+		got = append(got, q.object.APIVersion+" "+q.object.Name)
+	}
+	const version = "autoscaling.x-k8s.io/v1beta1 "
+	if diff := cmp.Diff([]string{version + "app/b", version + "app/c", version + "q"}, got); diff != "" {
+		t.Errorf("objects (-want +got):\n%s\n%q", diff, o.Problems)
+	}
+	o = received(t, "apiVersion: autoscaling.x-k8s.io/v1alpha2\nkind: CapacityBuffer\n"+buffer)
+	if len(o.buffers.objects) != 0 || len(o.Problems) != 1 || !strings.Contains(o.Problems[0].Error(), "want autoscaling.x-k8s.io/v1beta1") {
+		t.Errorf("v1alpha2: %d buffers, problems %q", len(o.buffers.objects), o.Problems)
+	}
+}

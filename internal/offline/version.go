@@ -27,6 +27,17 @@ var readVersions = map[string]string{
 	"PersistentVolume": "v1", "PersistentVolumeClaim": "v1",
 }
 
+// servedAs returns the version in which an object of a kind is read: an API server converts a CapacityBuffer or a
+// CapacityQuota of v1alpha1, which have the same fields.
+func servedAs(kind metav1.TypeMeta) metav1.TypeMeta {
+	now := readVersions[kind.Kind]
+	if group, older := strings.CutSuffix(kind.APIVersion, "/v1alpha1"); older && now == autoscalingv1beta1.GroupVersion.String() &&
+		group == autoscalingv1beta1.GroupVersion.Group {
+		kind.APIVersion = now
+	}
+	return kind
+}
+
 // renamed maps kinds to the kinds that replaced them.
 var renamed = map[schema.GroupKind]string{
 	{Group: "karpenter.sh", Kind: "Provisioner"}: "a NodePool of karpenter.sh/v1 (kubectl karpenter migrate -f FILE writes it)",
