@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 
 	yamlnode "go.yaml.in/yaml/v3"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
@@ -16,7 +17,7 @@ import (
 // readAll reads a file's documents: JSON values one after the other, or YAML documents.
 func (o *Manifests) readAll(file string, data []byte) {
 	next := nextYAML(data)
-	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
+	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' && !bytes.HasPrefix(trimmed, []byte("{{")) {
 		next = nextJSON(trimmed)
 	}
 	for document := 1; ; document++ {
@@ -27,6 +28,10 @@ func (o *Manifests) readAll(file string, data []byte) {
 		origin := fmt.Sprintf("%s: document %d", file, document)
 		var broken *brokenStreamError
 		switch {
+		case err != nil && templated.Match(text):
+			o.problem(fmt.Errorf("%s: is a template (%s), want manifests; render it first, such as: "+
+				"helm template CHART | kubectl karpenter ... -f -", origin, templated.Find(text)))
+			return
 		case err != nil:
 			o.problem(fmt.Errorf("%s: %s", origin, OneLine(err)))
 			if errors.As(err, &broken) {
@@ -37,6 +42,9 @@ func (o *Manifests) readAll(file string, data []byte) {
 		}
 	}
 }
+
+// templated matches what templates of Helm, Jinja and others have and manifests do not, outside of texts.
+var templated = regexp.MustCompile(`\{\{|\{%|<%`)
 
 // brokenStreamError means that the rest of the file cannot be split into documents.
 type brokenStreamError struct{ err error }
@@ -108,6 +116,7 @@ func (e *excerpt) UnmarshalJSON(value []byte) error {
 	return nil
 }
 
+// nextYAML returns the documents of a file as JSON, or one that is not YAML as it is.
 func nextYAML(data []byte) func() ([]byte, error) {
 	reader := yamlstream.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	return func() ([]byte, error) {
@@ -118,7 +127,11 @@ func nextYAML(data []byte) func() ([]byte, error) {
 		case err != nil:
 			return nil, &brokenStreamError{err}
 		}
-		return toJSON(text)
+		converted, err := toJSON(text)
+		if err != nil {
+			return text, err
+		}
+		return converted, nil
 	}
 }
 

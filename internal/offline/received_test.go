@@ -246,3 +246,35 @@ func TestOlderVersionsOfBuffers(t *testing.T) {
 		t.Errorf("v1alpha2: %d buffers, problems %q", len(o.buffers.objects), o.Problems)
 	}
 }
+
+// TestTemplates checks that a file that is a template gives one line, and that braces in a text are no template.
+func TestTemplates(t *testing.T) {
+	const line = "standard input: document %d: is a template ({{), want manifests; render it first, such as: helm template CHART | " +
+		"kubectl karpenter ... -f -"
+	for name, c := range map[string]struct {
+		text  string
+		want  []string
+		pools int
+	}{
+		"a value": {strings.ReplaceAll(receivedPool, "general", "{{ .Values.name }}"), []string{fmt.Sprintf(line, 1)}, 0},
+		"a block, and two documents": {"{{- if .Values.pool }}\n" + receivedPool + "---\nmetadata:\n  {{- include \"a\" . }}\n  b: c\n{{- end }}\n",
+			[]string{fmt.Sprintf(line, 1)}, 0},
+		"a document before": {receivedPool + "---\nname: {{ .Values.name }}-x\n", []string{fmt.Sprintf(line, 2)}, 1},
+		"a fault beside braces in a text": {"a: b: c\n---\na: '{{ b }}'\n",
+			[]string{"standard input: document 1: yaml: mapping values are not allowed in this context",
+				"standard input: document 2: apiVersion or kind is missing, want a Kubernetes object"}, 0},
+		"braces in a text": {strings.Replace(receivedPool, "{name: general}", "{name: general, annotations: {a: '{{ b }}'}}", 1), nil, 1},
+		"another fault":    {"a: b: c\n", []string{"standard input: document 1: yaml: mapping values are not allowed in this context"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := received(t, c.text)
+			var got []string
+			for _, p := range o.Problems {
+				got = append(got, p.Error())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" || len(o.pools) != c.pools {
+				t.Errorf("%d pools, want %d; problems (-want +got):\n%s", len(o.pools), c.pools, diff)
+			}
+		})
+	}
+}
