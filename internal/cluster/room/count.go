@@ -1,6 +1,7 @@
 package room
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -41,6 +42,30 @@ func count(spec *v1beta1.CapacityBufferSpec, request corev1.ResourceList, replic
 		return asked
 	}
 	return min(asked, most)
+}
+
+// whyNone returns why the count of a buffer is 0.
+func whyNone(spec *v1beta1.CapacityBufferSpec, request corev1.ResourceList, replicas int64) string {
+	names := make([]string, 0, len(spec.Limits))
+	for name := range spec.Limits {
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	limits, most := strings.Join(names, ", "), within(spec.Limits, request)
+	ofWorkload := spec.Percentage != nil && spec.ScalableRef != nil
+	switch {
+	case most == 0:
+		return "spec.limits: one pod requests more of " + limits + " than they allow"
+	case ofWorkload && *spec.Percentage > 0 && replicas <= 0:
+		return fmt.Sprintf("spec.percentage: %s %s has no replicas", spec.ScalableRef.Kind, spec.ScalableRef.Name)
+	case ofWorkload:
+		return "spec.percentage is 0"
+	case spec.Replicas != nil:
+		return "spec.replicas is 0"
+	case len(names) > 0:
+		return "spec.limits: the pods request no " + limits + ", so their number does not follow from it; set spec.replicas"
+	}
+	return "spec has neither replicas, nor limits, nor a percentage of a scalableRef"
 }
 
 // within returns how many times the request fits into the limits, -1 for no limit. Resources that are not requested are

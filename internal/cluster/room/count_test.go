@@ -59,6 +59,43 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// TestNone checks that the condition of a buffer without pods says which field is why.
+func TestNone(t *testing.T) {
+	workload := &v1beta1.ScalableRef{Kind: "Deployment", Name: "web"}
+	for _, c := range []struct {
+		name   string
+		spec   v1beta1.CapacityBufferSpec
+		quotas []corev1.ResourceQuota
+		want   string
+	}{
+		{"a limit on what is not requested", v1beta1.CapacityBufferSpec{Limits: list("nvidia.com/gpu", "1")}, nil,
+			"spec.limits: the pods request no nvidia.com/gpu, so their number does not follow from it; set spec.replicas"},
+		{"two of them", v1beta1.CapacityBufferSpec{Limits: list("nvidia.com/gpu", "1", "example.com/a", "1")}, nil,
+			"spec.limits: the pods request no example.com/a, nvidia.com/gpu, so their number does not follow from it; set spec.replicas"},
+		{"a limit below one pod", v1beta1.CapacityBufferSpec{Replicas: new(int32(3)), Limits: list("cpu", "500m")}, nil,
+			"spec.limits: one pod requests more of cpu than they allow"},
+		{"replicas", v1beta1.CapacityBufferSpec{Replicas: new(int32(0))}, nil, "spec.replicas is 0"},
+		{"percentage", v1beta1.CapacityBufferSpec{ScalableRef: workload, Percentage: new(int32(0))}, nil, "spec.percentage is 0"},
+		{"percentage of none", v1beta1.CapacityBufferSpec{ScalableRef: workload, Percentage: new(int32(20))}, nil,
+			"spec.percentage: Deployment web has no replicas"},
+		{"nothing", v1beta1.CapacityBufferSpec{ScalableRef: workload}, nil,
+			"spec has neither replicas, nor limits, nor a percentage of a scalableRef"},
+		{"a quota", v1beta1.CapacityBufferSpec{Replicas: new(int32(3))}, []corev1.ResourceQuota{quota("small", list("pods", "0"), nil)},
+			"ResourceQuota small allows 0 of 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Resources: corev1.ResourceRequirements{Requests: list("cpu", "1")}}}}}
+			q := &Request{Buffer: &v1beta1.CapacityBuffer{Spec: c.spec}, Shape: &Shape{Template: template, Replicas: 0}}
+			Allot([]*Request{q}, func(string) []corev1.ResourceQuota { return c.quotas }, time.Time{})
+			got := q.Condition(&Room{})
+			if got.Reason != v1beta1.ReasonBufferEmpty || got.Message != c.want {
+				t.Errorf("%s: %s, want %s: %s", got.Reason, got.Message, v1beta1.ReasonBufferEmpty, c.want)
+			}
+		})
+	}
+}
+
 func quota(name string, hard, used corev1.ResourceList, scopes ...corev1.ResourceQuotaScope) corev1.ResourceQuota {
 	return corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{Scopes: scopes},
 		Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used}}

@@ -23,7 +23,7 @@ type Request struct {
 	Asked, Count int64
 	// Limited is why Count is less.
 	Limited Limit
-	// Closed is why it asks for no pods at this time; Invalid is why its times cannot be read.
+	// Closed is why it asks for no pods, at this time or ever; Invalid is why its times cannot be read.
 	Closed, Invalid string
 	// Refused is why the engine can place such pods nowhere, nil if it can.
 	Refused *model.Rejection
@@ -51,7 +51,9 @@ func Allot(requests []*Request, quotas func(namespace string) []corev1.ResourceQ
 		if use[namespace] == nil {
 			use[namespace] = quotaUse{}
 		}
-		q.Asked = count(&q.Buffer.Spec, one, q.Shape.Replicas)
+		if q.Asked = count(&q.Buffer.Spec, one, q.Shape.Replicas); q.Asked == 0 {
+			q.Closed = whyNone(&q.Buffer.Spec, one, q.Shape.Replicas)
+		}
 		var by []string
 		asked[i], by = use[namespace].withinQuotas(quotas(namespace), &q.Shape.Template.Spec, one, q.Asked)
 		if len(by) > 0 {

@@ -170,7 +170,7 @@ func (q *Request) unready() (reason, message string) {
 func (q *Request) provisioning(r *Room) (is bool, reason, message string) {
 	switch failed := q.Count - r.Ready - r.Starting - r.Missing; {
 	case q.Count == 0:
-		return false, v1beta1.ReasonBufferEmpty, cmp.Or(q.Closed, "the buffer asks for no pods")
+		return false, v1beta1.ReasonBufferEmpty, cmp.Or(q.Closed, q.Limited.Message, "the buffer asks for no pods")
 	case r.Never && r.Failed > 0 && failed > 0:
 		return false, v1beta1.ReasonInfeasible,
 			fmt.Sprintf("%d of %d virtual pods fit on no node of any NodePool: %s", failed, q.Count, r.Why)
