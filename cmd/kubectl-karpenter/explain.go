@@ -219,13 +219,13 @@ func (e *explanation) addFlags(flags *pflag.FlagSet) {
 }
 
 func (e *explanation) run(ctx context.Context, name string, out io.Writer) error {
-	namespace, _, full := strings.Cut(name, "/")
+	within, _, full := strings.Cut(name, "/")
 	switch {
 	case e.everywhere:
 		return cli.UsageErrorf("--all-namespaces and pod %s: give one of them", name)
 	case !full:
 		name = e.namespace() + "/" + name
-	case e.live.Namespace != "" && namespace != e.live.Namespace:
+	case e.live.Namespace != "" && within != e.live.Namespace:
 		return cli.UsageErrorf("pod %s is not in --namespace %s: give one of them", name, e.live.Namespace)
 	}
 	w, err := e.read(ctx, time.Now())
@@ -236,6 +236,8 @@ func (e *explanation) run(ctx context.Context, name string, out io.Writer) error
 	if err != nil {
 		return err
 	}
+	namespace, bare, _ := strings.Cut(name, "/")
+	e.addRefusals(ctx, namespace, bare, outcome)
 	return printOutcome(outcome, e.output, out)
 }
 
@@ -258,8 +260,27 @@ func (e *explanation) runPods(ctx context.Context, kind, name string, out io.Wri
 	if err != nil {
 		return err
 	}
+	var outcomes []*offline.PodOutcome
+	for _, group := range outcome.Groups {
+		outcomes = append(outcomes, group.PodOutcome)
+	}
+	e.addRefusals(ctx, of.Namespace, "", outcomes...)
 	outcome.Wide = e.output == formatWide
 	return printOutcome(outcome, e.output, out)
+}
+
+// addRefusals adds what the controller of a live cluster reports about pods that need new nodes.
+func (e *explanation) addRefusals(ctx context.Context, namespace, pod string, outcomes ...*offline.PodOutcome) {
+	launched := func(o *offline.PodOutcome) bool { return o.Outcome == "NewNode" }
+	if len(e.from) > 0 || !slices.ContainsFunc(outcomes, launched) {
+		return
+	}
+	refusals := e.live.Refusals(ctx, namespace, pod, time.Now())
+	for _, o := range outcomes {
+		if launched(o) {
+			o.Refused = refusals[o.Pod]
+		}
+	}
 }
 
 // namespace returns the namespace of objects that are named without one.

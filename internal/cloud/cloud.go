@@ -168,6 +168,9 @@ type Offering struct {
 	Price float64
 	// Available is false while the cloud is known to have no capacity.
 	Available bool
+	// RefusedAt is when the cloud last had no capacity, and RetryAt until when that is assumed to hold; zero if unknown.
+	RefusedAt time.Time `json:",omitzero"`
+	RetryAt   time.Time `json:",omitzero"`
 	// ReservationID and ReservationCount describe a reserved offering. They are empty and 0 otherwise.
 	ReservationID    string
 	ReservationCount int

@@ -64,24 +64,61 @@ const disputeMemory = 20 * time.Minute
 // Dispute returns the newest event about a claim's machine that the cloud does not find. It is empty if there is
 // none, or if events may not be read.
 func (l *Cluster) Dispute(ctx context.Context, claim string, now time.Time) string {
-	c, err := l.connect()
-	if err != nil {
-		return ""
-	}
-	var events corev1.EventList
-	if c.List(ctx, &events, client.InNamespace(corev1.NamespaceDefault), client.Limit(PageSize),
-		client.MatchingFields{"involvedObject.kind": "NodeClaim", "involvedObject.name": claim, "reason": telemetry.ReasonMachineDisputed}) != nil {
-		return ""
-	}
-	for i := range events.Items {
-		event := &events.Items[i]
-		at := event.CreationTimestamp.Time
-		if event.Series != nil && event.Series.LastObservedTime.After(at) {
-			at = event.Series.LastObservedTime.Time
-		}
-		if event.InvolvedObject.Name == claim && event.Reason == telemetry.ReasonMachineDisputed && now.Sub(at) < disputeMemory {
+	of := client.MatchingFields{"involvedObject.kind": "NodeClaim", "involvedObject.name": claim, "reason": telemetry.ReasonMachineDisputed}
+	for _, event := range l.events(ctx, corev1.NamespaceDefault, of) {
+		if event.InvolvedObject.Name == claim && event.Reason == telemetry.ReasonMachineDisputed && now.Sub(observed(&event)) < disputeMemory {
 			return event.Message
 		}
 	}
 	return ""
+}
+
+// refusalMemory is how long an event about an unschedulable pod is considered current. It is repeated every 5 minutes.
+const refusalMemory = 6 * time.Minute
+
+// Refusals returns by NAMESPACE/NAME why the controller launches no node for pods of a namespace ("" for all), or for
+// one pod, as the newest events of the pods say. What the controller alone knows, such as a shortage of the cloud, is
+// there and in no object. It is empty if events may not be read.
+func (l *Cluster) Refusals(ctx context.Context, namespace, pod string, now time.Time) map[string]string {
+	of := client.MatchingFields{"involvedObject.kind": "Pod"}
+	if pod != "" {
+		of["involvedObject.name"] = pod
+	}
+	newest := map[string]corev1.Event{}
+	for _, event := range l.events(ctx, namespace, of) {
+		ours := event.Reason == telemetry.ReasonNominated || strings.HasPrefix(event.Message, telemetry.FailedSchedulingPrefix)
+		name := event.InvolvedObject.Namespace + "/" + event.InvolvedObject.Name
+		last, known := newest[name]
+		if ours && now.Sub(observed(&event)) < refusalMemory && (!known || observed(&event).After(observed(&last))) {
+			newest[name] = event
+		}
+	}
+	refusals := map[string]string{}
+	for name, event := range newest {
+		if why, refused := strings.CutPrefix(event.Message, telemetry.FailedSchedulingPrefix); refused {
+			refusals[name] = why + ", at " + observed(&event).UTC().Format(time.RFC3339)
+		}
+	}
+	return refusals
+}
+
+// events returns the events of a namespace ("" for all) with these fields, none if they may not be read.
+func (l *Cluster) events(ctx context.Context, namespace string, of client.MatchingFields) []corev1.Event {
+	c, err := l.connect()
+	if err != nil {
+		return nil
+	}
+	var events corev1.EventList
+	if c.List(ctx, &events, client.InNamespace(namespace), client.Limit(PageSize), of) != nil {
+		return nil
+	}
+	return events.Items
+}
+
+// observed returns when an event was last observed.
+func observed(event *corev1.Event) time.Time {
+	if event.Series != nil && event.Series.LastObservedTime.After(event.CreationTimestamp.Time) {
+		return event.Series.LastObservedTime.Time
+	}
+	return event.CreationTimestamp.Time
 }

@@ -25,6 +25,8 @@ type PodOutcome struct {
 	Reasons []Reason `json:"reasons,omitempty"`
 	// Refusal is the complete tree of the reasons.
 	Refusal *explain.Refused `json:"refusal,omitempty"`
+	// Refused is why the controller launches no such node at present, by its newest event about the pod.
+	Refused string `json:"refused,omitempty"`
 	// PriceSource is the source and the date of a new node's price; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
 	Gaps
@@ -150,9 +152,13 @@ func (o *PodOutcome) result() string {
 		return fmt.Sprintf("pod %s waits for %s, a node that is being launched\n", o.Pod, o.Node)
 	case "NewNode":
 		n := o.NewNode
-		return fmt.Sprintf("pod %s needs a new node: %s of pool %s in %s as %s for %.4f USD per hour, with %s; %s would fit\n",
+		text := fmt.Sprintf("pod %s needs a new node: %s of pool %s in %s as %s for %.4f USD per hour, with %s; %s would fit\n",
 			o.Pod, n.InstanceType, n.NodePool, n.Zone, n.CapacityType, n.PricePerHour, plural(len(n.Pods), "pod"),
 			plural(len(n.InstanceTypes), "type"))
+		if o.Refused != "" {
+			text += "  the controller could not launch one: " + o.Refused + "\n"
+		}
+		return text
 	}
 	verb := "cannot be scheduled"
 	if o.Outcome == "Ignored" {

@@ -86,9 +86,12 @@ func Nominated(pod *corev1.Pod, claim, node string) Event {
 	return event(pod, normal, ReasonNominated, "Pod should schedule on: "+strings.Join(targets, ", "), uid(pod))
 }
 
+// FailedSchedulingPrefix precedes the reason in events about unschedulable pods.
+const FailedSchedulingPrefix = "Failed to schedule pod, "
+
 // FailedScheduling reports why a pod is unschedulable. A different reason is reported earlier.
 func FailedScheduling(pod *corev1.Pod, why string) Event {
-	e := event(pod, warning, ReasonFailedScheduling, "Failed to schedule pod, "+why, uid(pod))
+	e := event(pod, warning, ReasonFailedScheduling, FailedSchedulingPrefix+why, uid(pod))
 	e.Window, e.Changes = 5*time.Minute, true
 	return e
 }

@@ -146,7 +146,7 @@ func (s *OfflineCatalog) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceTyp
 		return nil, err
 	}
 	return typeSet.Catalog(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
-		Unavailable: func(instance.Offer) bool { return false }}), nil
+		Unavailable: func(instance.Offer) time.Time { return time.Time{} }}), nil
 }
 
 // typesFor returns the types. If neither the catalog nor AWS has the zones of the region, every type is assumed to be

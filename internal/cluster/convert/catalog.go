@@ -83,7 +83,7 @@ func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, 
 			return t, refused
 		}
 		t.Offerings = append(t.Offerings, model.Offering{
-			Zone: o.Zone, CapacityType: o.CapacityType, Price: price, Available: o.Available,
+			Zone: o.Zone, CapacityType: o.CapacityType, Price: price, Available: o.Available, RefusedAt: o.RefusedAt, RetryAt: o.RetryAt,
 			ReservationID: o.ReservationID, ReservationCount: o.ReservationCount, Requirements: v.reserved(reqs, o.ReservationID),
 		})
 	}

@@ -32,8 +32,10 @@ func hints(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) []string {
 			list = append(list, text)
 		}
 	}
-	if text := strangeZone(snap, r, p); text != "" {
-		list = append(list, text)
+	for _, hint := range []func(*model.Snapshot, plan.Refusal, *plan.PoolVerdict) string{strangeZone, shortage} {
+		if text := hint(snap, r, p); text != "" {
+			list = append(list, text)
+		}
 	}
 	return list
 }

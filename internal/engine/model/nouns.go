@@ -343,8 +343,12 @@ type Offering struct {
 	Zone         string
 	CapacityType string
 	// Price in nano-USD per hour.
-	Price            int64
-	Available        bool
+	Price     int64
+	Available bool
+	// RefusedAt is when the cloud last had no capacity, and RetryAt until when that is assumed to hold; zero if unknown.
+	// They are for explanations.
+	RefusedAt        time.Time
+	RetryAt          time.Time
 	ReservationID    string
 	ReservationCount int
 	Requirements     []label.Requirement

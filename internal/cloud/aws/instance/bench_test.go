@@ -16,7 +16,7 @@ func BenchmarkCatalog(b *testing.B) {
 	}
 	prices, unavailable := NewPrices("us-east-1", catalog.Load()), NewUnavailable(func() time.Time { return noon })
 	unavailable.Mark(Offer{CapacityType: "spot", Type: "m5.large", Zone: "us-east-1a"})
-	market := &Market{OnDemand: prices.OnDemand, Spot: prices.Spot, Unavailable: unavailable.Has}
+	market := &Market{OnDemand: prices.OnDemand, Spot: prices.Spot, Unavailable: unavailable.Until}
 	b.ReportAllocs()
 	for b.Loop() {
 		if len(typeSet.Catalog(market)) < 1000 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -145,7 +146,7 @@ func freeMarket() *Market {
 	return &Market{
 		OnDemand:    func(string) (float64, bool) { return 1, true },
 		Spot:        func(string, string) (float64, bool) { return 0.5, true },
-		Unavailable: func(Offer) bool { return false },
+		Unavailable: func(Offer) time.Time { return time.Time{} },
 	}
 }
 

@@ -1,6 +1,8 @@
 package instance
 
 import (
+	"time"
+
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 )
@@ -10,8 +12,9 @@ type Market struct {
 	// OnDemand returns the price of a type in USD per hour, and Spot that of a type in a zone. Prices implements both.
 	OnDemand func(typeName string) (price float64, known bool)
 	Spot     func(typeName, zone string) (price float64, known bool)
-	// Unavailable reports whether the cloud is known to have no capacity. Unavailable.Has is an implementation.
-	Unavailable func(Offer) bool
+	// Unavailable returns until when the cloud is assumed to have no capacity, zero if it may have some. Unavailable.Until
+	// is an implementation.
+	Unavailable func(Offer) time.Time
 }
 
 // Offer is a potential launch for a class, described by the attributes that EC2's refusals distinguish.
@@ -47,11 +50,11 @@ func (a *typeEntry) offerings(class string, m *Market) []cloud.Offering {
 			offer := Offer{
 				CapacityType: capacityType, Type: a.instanceType.Name, Zone: z.name, Class: class, Subnets: z.subnets,
 			}
-			offerings = append(offerings, cloud.Offering{
-				Zone: z.name, CapacityType: capacityType, Price: price,
-				Available:    known && !m.Unavailable(offer),
-				Requirements: z.labels,
-			})
+			offering := cloud.Offering{Zone: z.name, CapacityType: capacityType, Price: price, Available: known, Requirements: z.labels}
+			if until := m.Unavailable(offer); !until.IsZero() {
+				offering.Available, offering.RefusedAt, offering.RetryAt = false, until.Add(-UnavailableFor), until
+			}
+			offerings = append(offerings, offering)
 		}
 	}
 	return offerings

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -125,13 +126,16 @@ func TestSeenMemory(t *testing.T) {
 func TestOfferings(t *testing.T) {
 	class := al2023("us-east-1d", "us-east-1a", "us-east-1e", "us-east-1a")
 	class.Subnets[0].ZoneID, class.Subnets[3].ZoneID = "", "" // as in the status of an older release
-	asked := []Offer{}
+	asked, refusedAt := []Offer{}, time.Date(2026, 1, 1, 20, 49, 0, 0, time.UTC)
 	market := &Market{
 		OnDemand: func(name string) (float64, bool) { return 0.5, name == "m5.large" },
 		Spot:     func(_, zone string) (float64, bool) { return 0.2, zone == "us-east-1a" },
-		Unavailable: func(o Offer) bool {
+		Unavailable: func(o Offer) time.Time {
 			asked = append(asked, o)
-			return o.Zone == "us-east-1a" && o.CapacityType == "on-demand"
+			if o.Zone == "us-east-1a" && o.CapacityType == "on-demand" {
+				return refusedAt.Add(UnavailableFor)
+			}
+			return time.Time{}
 		},
 	}
 	types := []catalog.Type{*known(t, "m5.large"), *known(t, "p5e.48xlarge"), *known(t, "hpc7a.12xlarge")}
@@ -141,16 +145,16 @@ func TestOfferings(t *testing.T) {
 	without := []cloud.Requirement{{Key: "topology.k8s.aws/zone-id", Operator: "DoesNotExist"}}
 	want := map[string][]cloud.Offering{
 		"m5.large": {
-			{Zone: "us-east-1a", CapacityType: "on-demand", Price: 0.5, Requirements: withID},
+			{Zone: "us-east-1a", CapacityType: "on-demand", Price: 0.5, RefusedAt: refusedAt, RetryAt: refusedAt.Add(UnavailableFor), Requirements: withID},
 			{Zone: "us-east-1a", CapacityType: "spot", Price: 0.2, Available: true, Requirements: withID},
 			{Zone: "us-east-1d", CapacityType: "on-demand", Price: 0.5, Available: true, Requirements: without},
 			{Zone: "us-east-1d", CapacityType: "spot", Price: 0.5, Requirements: without}, // without a price: unavailable
 		},
 		"p5e.48xlarge": {
-			{Zone: "us-east-1a", CapacityType: "on-demand", Requirements: withID}, // no price
+			{Zone: "us-east-1a", CapacityType: "on-demand", RefusedAt: refusedAt, RetryAt: refusedAt.Add(UnavailableFor), Requirements: withID}, // no price
 			{Zone: "us-east-1a", CapacityType: "spot", Price: 0.2, Available: true, Requirements: withID},
 		},
-		"hpc7a.12xlarge": {{Zone: "us-east-1a", CapacityType: "on-demand", Requirements: withID}}, // no spot usage
+		"hpc7a.12xlarge": {{Zone: "us-east-1a", CapacityType: "on-demand", RefusedAt: refusedAt, RetryAt: refusedAt.Add(UnavailableFor), Requirements: withID}}, // no spot usage
 	}
 	got := map[string][]cloud.Offering{}
 	for _, it := range catalog {

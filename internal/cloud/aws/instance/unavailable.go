@@ -2,7 +2,6 @@ package instance
 
 import (
 	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -72,18 +71,38 @@ func (u *Unavailable) set(m mark) {
 }
 
 // Has reports whether the offer is known to be unavailable.
-func (u *Unavailable) Has(o Offer) bool {
+func (u *Unavailable) Has(o Offer) bool { return !u.Until(o).IsZero() }
+
+// Until returns until when the offer is assumed to be unavailable, zero if it is not.
+func (u *Unavailable) Until(o Offer) time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.until) == 0 {
-		return false
+		return time.Time{}
 	}
+	var until time.Time
 	now := u.now()
-	stands := func(m mark) bool { return u.until[m].After(now) }
-	hasAddresses := func(subnet string) bool { return !stands(mark{subnet: subnet}) }
-	return stands(mark{capacityType: o.CapacityType}) ||
-		len(o.Subnets) > 0 && !slices.ContainsFunc(o.Subnets, hasAddresses) ||
-		u.places[place{o.CapacityType, o.Zone}] && slices.ContainsFunc(marksOf(o), stands)
+	apply := func(at time.Time) {
+		if at.After(now) && at.After(until) {
+			until = at
+		}
+	}
+	apply(u.until[mark{capacityType: o.CapacityType}])
+	if len(o.Subnets) > 0 { // the zone is available again with its first subnet
+		first := u.until[mark{subnet: o.Subnets[0]}]
+		for _, subnet := range o.Subnets[1:] {
+			if at := u.until[mark{subnet: subnet}]; at.Before(first) {
+				first = at
+			}
+		}
+		apply(first)
+	}
+	if u.places[place{o.CapacityType, o.Zone}] {
+		for _, m := range marksOf(o) {
+			apply(u.until[m])
+		}
+	}
+	return until
 }
 
 // HasSubnet reports whether the subnet is known to be full.

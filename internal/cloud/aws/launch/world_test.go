@@ -129,7 +129,7 @@ func (w *world) makeAssortment() {
 
 // types returns the current types of the class.
 func (w *world) types() []cloud.InstanceType {
-	return w.assortment.Catalog(&instance.Market{OnDemand: w.prices.OnDemand, Spot: w.prices.Spot, Unavailable: w.unavailable.Has})
+	return w.assortment.Catalog(&instance.Market{OnDemand: w.prices.OnDemand, Spot: w.prices.Spot, Unavailable: w.unavailable.Until})
 }
 
 // launcher returns a new process with the same records.
