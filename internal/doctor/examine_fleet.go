@@ -174,7 +174,7 @@ func claims(f *Facts, o Options) []cloud.Finding {
 				if claim.Status.NodeName != "" {
 					fix += "; kubectl describe node " + claim.Status.NodeName + " shows the reason if its drain is blocked"
 				}
-				list = append(list, found(ClaimNotTerminated, object, fmt.Sprintf("the NodeClaim was deleted %s ago and still exists%s", round(late), waitingFor(claim)), fix))
+				list = append(list, found(ClaimNotTerminated, object, fmt.Sprintf("the NodeClaim was deleted %s ago and still exists%s", round(late), f.waitingFor(claim)), fix))
 			}
 			continue
 		}
@@ -213,9 +213,9 @@ func launchStage(conditions []Condition, created time.Time) (code, missing strin
 	return "", "", since
 }
 
-func waitingFor(claim *karpv1.NodeClaim) string {
+func (f *Facts) waitingFor(claim *karpv1.NodeClaim) string {
 	if c := firstNotTrue(conditionsOf(claim.Status.Conditions), karpv1.ConditionDrained, karpv1.ConditionVolumesDetached, karpv1.ConditionInstanceTerminating); c != nil {
-		return ": " + c.text()
+		return fmt.Sprintf(": for %s %s", round(f.at().Sub(c.Since)), c.text())
 	}
 	return ""
 }

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,13 +42,24 @@ func TestClaimsInUse(t *testing.T) {
 func TestBlocking(t *testing.T) {
 	attachment := func(name string, volume *string) storagev1.VolumeAttachment {
 		a := storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		a.Spec.Source.PersistentVolumeName = volume
+		a.Spec.Source.PersistentVolumeName, a.Spec.Attacher = volume, "disk.csi.example.com"
 		return a
 	}
 	got := blocking([]storagev1.VolumeAttachment{
 		attachment("z", new("data")), attachment("inline", nil), attachment("empty", new("")), attachment("kept", new("cache")), attachment("a", new("more")),
 	}, map[string]bool{"cache": true, "": true})
-	if diff := cmp.Diff([]string{"a", "z"}, got); diff != "" {
-		t.Error(diff)
+	want := "waits for VolumeAttachment a (PersistentVolume more, driver disk.csi.example.com), z (PersistentVolume data, driver disk.csi.example.com): " +
+		"until the driver detaches the volume, the VolumeAttachment is deleted, or "
+	for end, deadline := range map[string]time.Time{
+		"a terminationGracePeriod ends, which the NodeClaim does not have": {},
+		"the drain ends at 2026-01-01T12:00:00Z":                           time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+	} {
+		if diff := cmp.Diff(want+end, awaits(got, deadline)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	many := slices.Repeat(got, 3)
+	if text := awaits(many, time.Time{}); !strings.Contains(text, "and 3 more:") {
+		t.Errorf("of %d attachments: %s", len(many), text)
 	}
 }
