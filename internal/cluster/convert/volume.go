@@ -61,7 +61,9 @@ func DefaultClass(classes []*storagev1.StorageClass) *storagev1.StorageClass {
 
 // demand holds the requirements of one volume on the node: any of the alternatives, nil for no requirement.
 type demand struct {
-	volume       model.Volume
+	volume model.Volume
+	// of is the name of the PersistentVolume, "" if there is none yet.
+	of           string
 	alternatives [][]label.Requirement
 	// existing is the reason for which no new node satisfies the alternatives, nil if there is none.
 	existing *model.Rejection
@@ -99,7 +101,68 @@ func addVolumes(spec *model.PodSpec, pod *corev1.Pod, v *Vocabulary, around *Aro
 	if first == nil && !few {
 		first = refuse("spec.volumes", "together they allow more than %d combinations of places; use volumes whose topologies agree", maxPlaces)
 	}
+	if first == nil {
+		first = apart(demands)
+	}
 	return first
+}
+
+// apart returns a rejection that names the first two volumes that no node can use together, nil if there are none.
+func apart(demands []demand) *model.Rejection {
+	for i := range demands {
+		for j := range demands[:i] {
+			a, b := &demands[j], &demands[i]
+			if key := a.conflict(b); key != "" {
+				return refuse("spec.volumes", "%s requires %s In %v, %s requires %s In %v, and no node is in both; use volumes whose topologies agree",
+					a.name(), key, a.values(key), b.name(), key, b.values(key))
+			}
+		}
+	}
+	return nil
+}
+
+// conflict returns the label on which all alternatives of two volumes contradict each other, "" if there is none.
+func (d *demand) conflict(with *demand) string {
+	key := ""
+	if len(d.alternatives)*len(with.alternatives) > maxPlaces {
+		return ""
+	}
+	for _, x := range d.alternatives {
+		for _, y := range with.alternatives {
+			if _, possible := merged(x, y); possible {
+				return ""
+			}
+			for i := range x {
+				if _, possible := merged(x[i:i+1], y); !possible && key == "" {
+					key = x[i].Key
+				}
+			}
+		}
+	}
+	return key
+}
+
+// name returns the claim and its volume.
+func (d *demand) name() string {
+	_, claim, _ := strings.Cut(d.volume.Claim, "/")
+	if d.of == "" {
+		return fmt.Sprintf("claim %q", claim)
+	}
+	return fmt.Sprintf("claim %q (volume %q)", claim, d.of)
+}
+
+// values returns the values of a label that the alternatives require, sorted.
+func (d *demand) values(key string) []string {
+	var values []string
+	for _, reqs := range d.alternatives {
+		for _, r := range reqs {
+			if r.Key == key && r.Operator == label.In {
+				values = append(values, r.Values...)
+			}
+		}
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
 }
 
 // claimName returns the claim of a volume, and whether other pods may use it. Claims of a StatefulSet's template and
@@ -223,7 +286,7 @@ func (d demand) bound(pv *corev1.PersistentVolume, claim *corev1.PersistentVolum
 	if pv == nil {
 		return d, refuse("", "volume %q of claim %q does not exist", claim.Spec.VolumeName, claim.Name)
 	}
-	d.volume.Driver = driverOf(&pv.Spec.PersistentVolumeSource)
+	d.of, d.volume.Driver = pv.Name, driverOf(&pv.Spec.PersistentVolumeSource)
 	d.alternatives = crossed(v.zonesOf(pv), v.affinityOf(pv))
 	if pv.DeletionTimestamp != nil {
 		return d, refuse("", "volume %q of claim %q is being deleted", pv.Name, claim.Name)

@@ -414,11 +414,24 @@ func TestTooManyPlaces(t *testing.T) {
 	}
 }
 
-// TestContradiction checks that contradictory volumes give a contradictory requirement.
+// TestContradiction checks that contradictory volumes give a contradictory requirement, and that the rejection names
+// the first two of them.
 func TestContradiction(t *testing.T) {
-	places, few := together([]demand{{alternatives: [][]label.Requirement{{zone("a")}}}, {alternatives: [][]label.Requirement{{zone("b")}}}})
+	in := func(claim, volume string, alternatives ...[]label.Requirement) demand {
+		return demand{volume: model.Volume{Claim: "app/" + claim}, of: volume, alternatives: alternatives}
+	}
+	demands := []demand{in("anywhere", "v"), in("ca", "va", []label.Requirement{zone("a")}), in("cb", "", []label.Requirement{zone("b")}, []label.Requirement{zone("c")})}
+	places, few := together([]demand{demands[1], in("cb", "vb", []label.Requirement{zone("b")})})
 	if diff := cmp.Diff([][]label.Requirement{{zone("a"), zone("b")}}, places, cmpopts.EquateEmpty()); !few || diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
+	}
+	want := refuse("spec.volumes", `claim "ca" (volume "va") requires topology.kubernetes.io/zone In [a], claim "cb" requires topology.kubernetes.io/zone In [b c], `+
+		"and no node is in both; use volumes whose topologies agree")
+	if diff := cmp.Diff(want, apart(demands)); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	if got := apart([]demand{in("ca", "va", []label.Requirement{zone("a")}, []label.Requirement{zone("b")}), demands[2]}); got != nil {
+		t.Errorf("volumes that agree on a zone: %+v", got)
 	}
 }
 

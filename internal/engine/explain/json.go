@@ -150,6 +150,7 @@ func ReasonsOf(snap *model.Snapshot, r plan.Refusal) Refused {
 	refused := Refused{Dropped: r.Dropped}
 	if !r.Verdict.OK() {
 		reason := ReasonOf(snap, r.Verdict)
+		reason.Text = own(snap, r)
 		refused.Verdict = &reason
 	}
 	for _, p := range closest(snap, r.Pools) {

@@ -69,7 +69,7 @@ func Reasons(snap *model.Snapshot, r plan.Refusal) []string {
 func Clauses(snap *model.Snapshot, r plan.Refusal) []Clause {
 	var clauses []Clause
 	if !r.Verdict.OK() || len(r.Pools) == 0 {
-		clauses = append(clauses, Clause{Code: r.Verdict.Code, Text: Verdict(snap, r.Verdict)})
+		clauses = append(clauses, Clause{Code: r.Verdict.Code, Text: own(snap, r)})
 	}
 	for _, p := range closest(snap, r.Pools) {
 		text := short(snap, r, p)
@@ -210,6 +210,15 @@ func and(list []string) string {
 	return strings.Join(list[:last], ", ") + " and " + list[last]
 }
 
+// own returns the verdict about the pods themselves. Where requirements contradict each other, it has both sides, because
+// volumes have requirements too.
+func own(snap *model.Snapshot, r plan.Refusal) string {
+	if r.Verdict.Code != plan.PodContradiction || len(r.Pods) == 0 || len(r.Pods[0].VolumeAlternatives) == 0 {
+		return Verdict(snap, r.Verdict)
+	}
+	return "the requirements of the pod and its volumes leave no value for " + operands{snap, r.Verdict}.key() + sides(snap, r, "", r.Verdict)
+}
+
 // helps returns the nearest change that the verdict does not already state, nil if there is none.
 func helps(p *plan.PoolVerdict) *plan.Change {
 	for i := range p.Nearest {
@@ -233,7 +242,7 @@ func sides(snap *model.Snapshot, r plan.Refusal, poolName string, v plan.Verdict
 	}
 	pod := r.Pods[0]
 	switch v.Code {
-	case plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
+	case plan.PodContradiction, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded:
 		key := operands{snap, v}.label()
 		if key == "" {
 			return ""

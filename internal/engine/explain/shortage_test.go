@@ -65,3 +65,26 @@ func TestShortage(t *testing.T) {
 		}
 	}
 }
+
+// TestPodAndVolumesContradict checks that a verdict about the pod's own requirements has those of its volumes too.
+func TestPodAndVolumesContradict(t *testing.T) {
+	zone := func(value string) [][]label.Requirement {
+		return [][]label.Requirement{{{Key: model.LabelZone, Operator: label.In, Values: []string{value}}}}
+	}
+	for _, c := range []struct {
+		volumes [][]label.Requirement
+		want    string
+	}{
+		{zone("b"), "the requirements of the pod and its volumes leave no value for label topology.kubernetes.io/zone (pod: In [a], volumes: In [b])"},
+		{nil, "the pod's own requirements leave no value for label topology.kubernetes.io/zone"},
+	} {
+		b := model.NewBuilder()
+		b.UpsertPod(model.PodSpec{UID: "pod", Namespace: "app", Name: "pod", Alternatives: zone("a"), VolumeAlternatives: c.volumes})
+		snap := b.Snapshot(time.Time{})
+		key, _ := snap.Space.Lookup(model.LabelZone)
+		r := plan.Refusal{Pods: snap.Groups[0].Pods, Verdict: plan.Verdict{Code: plan.PodContradiction, Key: key}}
+		if got := Refusal(snap, r); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+	}
+}

@@ -21,7 +21,7 @@ import (
 func Tree(snap *model.Snapshot, r plan.Refusal) string {
 	var b strings.Builder
 	if !r.Verdict.OK() || len(r.Pools) == 0 {
-		fmt.Fprintln(&b, Verdict(snap, r.Verdict))
+		fmt.Fprintln(&b, own(snap, r))
 	}
 	for _, p := range closest(snap, r.Pools) {
 		writePool(&b, snap, r, p)
