@@ -60,3 +60,16 @@
     {{- toYaml . | nindent 4 }}
   {{- end }}
 {{- end }}
+
+{{/* The mounts of a sidecar: its own, and of the controller's and all sidecars' those at other paths. */}}
+{{- define "karpenter.sidecarMounts" -}}
+{{- $mounts := list }}
+{{- $paths := list }}
+{{- range concat (.own | default list) (.controller.extraVolumeMounts | default list) (.controller.sidecarVolumeMounts | default list) }}
+{{- if not (has .mountPath $paths) }}
+{{- $mounts = append $mounts . }}
+{{- $paths = append $paths .mountPath }}
+{{- end }}
+{{- end }}
+{{- toYaml $mounts }}
+{{- end }}

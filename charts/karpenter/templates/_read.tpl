@@ -132,6 +132,7 @@ Templates read settings from here, not from .Values.
 {{/* What needs more than a table: the image, the cluster's name, what this version cannot do, and unknown values. */}}
 {{- define "karpenter.readRest" -}}
 {{- $state := .state }}
+{{- include "karpenter.readTemplates" . }}
 {{- include "karpenter.readImage" . }}
 {{- include "karpenter.readCluster" . }}
 {{- if deepEqual $state.settings.ignoreDRARequests false }}
@@ -141,6 +142,49 @@ Templates read settings from here, not from .Values.
 {{- $_ := set $state "notices" (append $state.notices "settings.enableZonalShift has no effect yet: nodes are launched in a zone that is shifted away") }}
 {{- end }}
 {{- include "karpenter.readUnknown" . }}
+{{- end }}
+
+{{/*
+Settings that are templates, as in upstream's chart: a chart that depends on this one passes values of its own by them. What
+they become is checked here, because the schema sees the template.
+*/}}
+{{- define "karpenter.readTemplates" -}}
+{{- $state := .state }}
+{{- $root := .root }}
+{{- $duration := "a duration such as 10s" }}
+{{- range $row := list
+  (list "batchMaxDuration" $duration)
+  (list "batchIdleDuration" $duration)
+  (list "clusterCABundle" "")
+  (list "clusterName" "")
+  (list "clusterEndpoint" "")
+  (list "isolatedVPC" "true or false")
+  (list "eksControlPlane" "true or false")
+  (list "vmMemoryOverheadPercent" "a number")
+  (list "interruptionQueue" "")
+  (list "enableZonalShift" "true or false")
+  (list "reservedENIs" "a number")
+  (list "ignoreDRARequests" "true or false")
+  (list "disableClusterStateObservability" "true or false")
+  (list "disableDryRun" "true or false")
+  (list "amiRefreshInterval" $duration)
+  (list "subnetRefreshInterval" $duration)
+}}
+{{- $key := index $row 0 }}
+{{- $want := index $row 1 }}
+{{- $given := index $state.settings $key }}
+{{- if and (kindIs "string" $given) (contains "{{" (toString $given)) }}
+{{- $text := tpl $given $root | trim }}
+{{- $forms := dict $duration "^([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h))+$" "true or false" "^(true|false)$" "a number" "^[0-9]+(\\.[0-9]+)?$" "" "" }}
+{{- if and $text (not (regexMatch (get $forms $want) $text)) }}
+{{- $_ := set $state "stops" (append $state.stops (printf "settings.%s is the template %s, which becomes %q, want %s" $key $given $text $want)) }}
+{{- end }}
+{{- $_ := set $state.settings $key $text }}
+{{- if eq $want "true or false" }}
+{{- $_ := set $state.settings $key (ternary (eq $text "true") nil (has $text (list "true" "false"))) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{/*
