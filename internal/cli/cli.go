@@ -92,15 +92,15 @@ func (e *UsageError) ExitCode() int { return 2 }
 // NoArguments accepts no arguments. A name that is similar to a verb is suggested.
 func NoArguments(command *cobra.Command, arguments []string) error {
 	if len(arguments) > 0 {
-		var verbs []string
-		for _, c := range command.Commands() {
-			verbs = append(append(verbs, c.Name()), c.Aliases...)
-		}
 		if flag := command.Flags().Lookup("filename"); flag != nil {
 			return UsageErrorf("unexpected argument %q: to read a file or a folder, write -f %s (see `%s --help`)", arguments[0],
 				arguments[0], command.CommandPath())
 		}
-		return UsageErrorf("unexpected argument %q%s (see `%s --help`)", arguments[0], DidYouMean(arguments[0], verbs), command.CommandPath())
+		meant := ""
+		if command.SuggestionsMinimumDistance = 2; len(command.SuggestionsFor(arguments[0])) > 0 {
+			meant = "; did you mean " + command.SuggestionsFor(arguments[0])[0] + "?"
+		}
+		return UsageErrorf("unexpected argument %q%s (see `%s --help`)", arguments[0], meant, command.CommandPath())
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-func slipsAllowed(name string) int { return max(1, min(3, len(name)/3)) }
+func slipsAllowed(name string) int { return max(1, min(3, len(name)/4)) }
 
 // typoDistance returns the number of letters in which two names differ, or limit if they differ by more than a typing
 // mistake.
