@@ -101,7 +101,8 @@ func (o *owner) trial(snap *model.Snapshot, tried bool) bool {
 	}
 	return slices.ContainsFunc(o.launches, func(m launch) bool {
 		n := snap.Claim(m.claim)
-		return n != nil && n.Stage < model.Initialized && !n.Deleting && !m.at.Before(o.pause.Until)
+		return n != nil && !n.Deleting && !m.at.Before(o.pause.Until) &&
+			(n.Stage < model.Initialized || n.Disrupted || n.Command != "") // judged when it has joined, or is gone
 	})
 }
 
