@@ -203,7 +203,7 @@ func (p *Loop) create(ctx context.Context, t *pass) {
 		t.room = p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: v.Claims})
 	}
 	claims := slices.Concat(created(t.done), created(t.room))
-	p.launches.Launched(t.snap.Now, claims)
+	p.launches.Launched(t.snap, claims)
 	p.used(claims)
 	t.executed = p.Clock.Now()
 }

@@ -155,10 +155,19 @@ func TestRoomThatNodesDoNotHave(t *testing.T) {
 	s.buys(4, 5, "two minutes")
 	s.steps(13 * time.Minute)
 	s.buys(7, 8, "15 minutes")
-	if p := s.Pool.Pauses.Of(pause.Key{Reason: pause.Launch, Scope: "spare-uid"}); p.Name != "launches for CapacityBuffer default/spare" ||
-		!strings.Contains(p.Why, "example.org/surprise:NoSchedule") {
+	p := s.Pool.Pauses.Of(pause.Key{Reason: pause.Launch, Scope: "spare-uid"})
+	if p.Name != "launches for CapacityBuffer default/spare" || !strings.Contains(p.Why, "example.org/surprise:NoSchedule") {
 		t.Errorf("the pauses are %v, want one of the buffer that names the taint", s.Pool.Pauses)
 	}
+	s.Clock.SetTime(p.Until)
+	s.step(time.Second)
+	for _, n := range s.Nodes {
+		n.Disrupted = true // as empty: the node of the trial is not judged before it is gone
+	}
+	trials := len(s.bought)
+	s.steps(time.Minute)
+	s.buys(trials, trials, "while the node of the trial is being removed")
+	s.Nodes = map[string]*model.NodeSpec{}
 	s.joins = nil
 	s.steps(40 * time.Minute)
 	if n := len(s.bought); n > 13 || len(s.Pool.Pauses) > 0 {
@@ -359,4 +368,78 @@ func TestTaintThatGoes(t *testing.T) {
 		}
 	}
 	s.buys(15, 15, "five rounds of three pods")
+}
+
+// daemon makes a pod of a DaemonSet, which no plan knows, take so much cpu of each new node.
+func (s *surprise) daemon(milli int64) {
+	s.joins = func(n *model.NodeSpec) {
+		p := s.pod("driver-"+n.Name, milli, model.Owner{Kind: "DaemonSet", Name: "driver", UID: "driver-uid"})
+		p.Namespace, p.State, p.Node, p.Daemon, p.Reschedulable = "kube-system", model.Bound, n.Name, true, false
+	}
+}
+
+// TestDaemonThatTakesTheRoom: a DaemonSet that plans do not know takes the room on each new node of the smallest type. The
+// next node is of a type that has room for both, also for pods of other owners, and for another process.
+func TestDaemonThatTakesTheRoom(t *testing.T) {
+	s := newSurprise(t, typeOf("c-1x", 1), typeOf("c-2x", 2), typeOf("c-4x", 4))
+	s.daemon(700)
+	s.pod("big", 900, model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web-uid"})
+	s.step(5 * time.Second)
+	s.step(5 * time.Second)
+	if got := strings.Join(s.bought, " "); got != "c-1x c-2x" || s.Pods["uid-big"].Node == "" {
+		t.Fatalf("bought %s, the pod is on node %q; pauses %v", got, s.Pods["uid-big"].Node, s.Pool.Pauses)
+	}
+	p := s.Pool.Pauses.Of(pause.Key{Reason: pause.Launch, Scope: "p room default"})
+	if want := "DaemonSet kube-system/driver takes 700m cpu of it"; p.Shown != "cpu=700,pods=1" || !strings.Contains(p.Why, want) {
+		t.Errorf("the pauses are %v, shown %q, want %q", s.Pool.Pauses, p.Shown, want)
+	}
+	for i := range 6 {
+		if i == 3 {
+			s.restart()
+		}
+		s.Nodes, s.Pods = map[string]*model.NodeSpec{}, map[string]*model.PodSpec{}
+		s.pod(fmt.Sprintf("step-%d", i), 900, model.Owner{})
+		s.step(5 * time.Second)
+		s.step(5 * time.Second)
+	}
+	if got := strings.Join(s.bought, " "); got != "c-1x"+strings.Repeat(" c-2x", 7) {
+		t.Errorf("bought %s, want one small node, and then larger ones", got)
+	}
+	if active := s.Pool.Pauses.Active(s.Clock.Now()); len(active) > 0 {
+		t.Errorf("pauses %v, want none that holds launches", active)
+	}
+}
+
+// TestNoTypeHasTheRoom: where no larger type is left, the launches for such pods pause, whichever their owners are, and
+// those for smaller pods do not. When the DaemonSet is gone, the trial ends the pause.
+func TestNoTypeHasTheRoom(t *testing.T) {
+	s := newSurprise(t, typeOf("c-1x", 1))
+	s.daemon(700)
+	for i := range 40 {
+		if i > 0 {
+			delete(s.Pods, fmt.Sprintf("uid-step-%d", i-1))
+		}
+		s.pod(fmt.Sprintf("step-%d", i), 900, model.Owner{})
+		s.steps(15 * time.Second)
+	}
+	s.buys(3, 7, "ten minutes")
+	for i := range 3 {
+		s.pod(fmt.Sprintf("small-%d", i), 200, model.Owner{})
+	}
+	s.pod("stranger", 900, model.Owner{}).Namespace = "other"
+	bought := len(s.bought)
+	s.steps(10 * time.Second)
+	if s.Pods["uid-stranger"].Node != "" || len(s.bought) != bought+2 {
+		t.Errorf("%d nodes are launched, want one for small pods, and one for the pod of another namespace", len(s.bought)-bought)
+	}
+	if s.Pods["uid-small-0"].Node == "" || s.Pods["uid-small-1"].Node == "" {
+		t.Errorf("small pods are pending: %v", s.Pool.Pauses)
+	}
+	s.joins = nil
+	p := s.Pool.Pauses.Of(pause.Key{Reason: pause.Launch, Scope: "p room default"})
+	s.Clock.SetTime(p.Until)
+	s.steps(2 * time.Minute)
+	if s.Pods["uid-step-39"].Node == "" || len(s.Pool.Pauses.Active(s.Clock.Now())) > 0 {
+		t.Errorf("after the DaemonSet has gone the pod is on node %q: %v", s.Pods["uid-step-39"].Node, s.Pool.Pauses)
+	}
 }

@@ -22,6 +22,9 @@
 // pause for the pods that cannot run on such nodes, and for no others. Placement reads the pauses about taints from the
 // pool, and uses other pools.
 //
+// What an empty node has less than its type promises counts for the next choice in its pool (roomless.go): Restrain takes
+// the types out of claims that could not hold the pods.
+//
 // A launch in progress is not judged, nor is one that the cloud refused. When one of the pods has run for a minute, or
 // has ended by itself, the owner begins anew.
 //

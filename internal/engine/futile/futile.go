@@ -10,6 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 const (
@@ -38,7 +39,9 @@ type owner struct {
 	first time.Time
 
 	// pods are the pods that launches were for, by UID, with the time since which each has been observed on a node.
-	pods     map[string]time.Time
+	pods map[string]time.Time
+	// needs are the requests of the pod for which the last launch was futile: that a smaller pod runs proves nothing.
+	needs    []quantity.Amount
 	launches []launch
 	pause    pause.Pause
 	// pool stores the pause, and shown reports that the snapshot has it.
@@ -62,17 +65,19 @@ type launch struct {
 	preempted string
 }
 
-// Launched records the claims created at that time. Pods that still run on another node are ignored.
-func (l *Launches) Launched(at time.Time, claims []plan.NewClaim) {
+// Launched records the claims that were created for a plan on the snapshot. Pods that still run on another node are ignored.
+func (l *Launches) Launched(snap *model.Snapshot, claims []plan.NewClaim) {
 	for i := range claims {
 		c := &claims[i]
-		l.recordMachine(at, c)
+		l.recordMachine(snap, c)
 		for _, pods := range byOwner(absent(c.Pods)) {
 			o := l.of(ownerOf(pods[0]), "launches for "+ownerName(pods[0]))
-			made := launch{claim: c.Name, pool: c.Pool, at: at, room: pods[0].Virtual == model.VirtualBuffer}
+			made := launch{claim: c.Name, pool: c.Pool, at: snap.Now, room: pods[0].Virtual == model.VirtualBuffer}
 			for _, p := range pods {
 				made.pods = append(made.pods, p.UID)
-				o.pods[p.UID] = time.Time{}
+				if o.counts(snap, p) {
+					o.pods[p.UID] = time.Time{}
+				}
 			}
 			o.launches = append(o.launches, made)
 		}
@@ -112,7 +117,7 @@ func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.D
 		o := l.owners[uid]
 		switch pod := planned[uid]; {
 		case served[uid] || o.runs(snap.Now) || o.shown && !o.pause.Remembered(snap.Now):
-			o.launches, o.over, o.pods = nil, o.shown, map[string]time.Time{}
+			o.launches, o.needs, o.over, o.pods = nil, nil, o.shown, map[string]time.Time{}
 			o.pause, o.first = pause.Pause{Key: o.pause.Key, Name: o.pause.Name}, time.Time{}
 		case pod != nil:
 			actions = append(actions, o.judge(snap, used, pod)...)
@@ -138,7 +143,7 @@ func (l *Launches) adopt(snap *model.Snapshot) {
 			}
 			there[stored.Scope] = true
 			o := l.of(stored.Scope, stored.Name)
-			o.shows = shownOf(pool.Name, stored.Scope)
+			o.shows = shownOf(pool.Name, stored)
 			if o.pool, o.shown = pool.Name, true; !o.over && !stored.At.Before(o.pause.At) {
 				o.pause = stored
 			}
@@ -190,7 +195,11 @@ func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 	for _, g := range slices.Concat(snap.Groups, snap.Virtual) {
 		for _, pod := range g.Pods {
 			waiting[pod.UID] = true
-			if o := l.owners[ownerOf(pod)]; o != nil && pod.Node == "" && o.pause.Active(snap.Now) {
+			switch o := l.owners[ownerOf(pod)]; {
+			case o == nil || pod.Node != "":
+			case !o.counts(snap, pod):
+				delete(o.pods, pod.UID)
+			case o.pause.Active(snap.Now):
 				o.pods[pod.UID] = time.Time{}
 			}
 		}
@@ -198,9 +207,9 @@ func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 	now, shown := map[string]bool{}, l.shown()
 	runs := func(n *model.Node, pods []*model.Pod) {
 		for _, pod := range pods {
-			l.observePod(snap.Now, n, pod, now)
+			l.observePod(snap, n, pod, now)
 			for _, o := range shown {
-				if o.refutes(n, pod) {
+				if o.refutes(snap, n, pod) {
 					o.runsOn(snap.Now, pod, now)
 				}
 			}
@@ -229,15 +238,20 @@ func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 
 // observePod records in now, and in the pod's owner, that the pod is on the node. Pods that no launch was for count on
 // nodes that were launched for their owner: those of a workload take the places of its virtual pods.
-func (l *Launches) observePod(at time.Time, n *model.Node, p *model.Pod, now map[string]bool) {
+func (l *Launches) observePod(snap *model.Snapshot, n *model.Node, p *model.Pod, now map[string]bool) {
 	o := l.owners[ownerOf(p)]
-	if o == nil || p.Terminating {
+	if o == nil || p.Terminating || !o.counts(snap, p) {
 		return
 	}
 	_, known := o.pods[p.UID]
 	if known || slices.ContainsFunc(o.launches, func(m launch) bool { return m.claim == n.Claim }) {
-		o.runsOn(at, p, now)
+		o.runsOn(snap.Now, p, now)
 	}
+}
+
+// counts reports whether the pod is as large as that for which the last launch was futile.
+func (o *owner) counts(snap *model.Snapshot, p *model.Pod) bool {
+	return o.needs == nil || vectorOf(snap, o.needs).Fits(p.Requests)
 }
 
 // runsOn records that the pod is on a node.
@@ -289,7 +303,7 @@ func (o *owner) judge(snap *model.Snapshot, used map[string]bool, pod *model.Pod
 		why, over := m.outcome(snap, used, pod)
 		if over && why != "" {
 			o.pause = o.pause.Fail(m.at, snap.Now, toleratedFor(pod), "claim "+m.claim+": "+why)
-			if pool == nil {
+			if o.needs = amountsOf(snap, pod.Requests); pool == nil {
 				pool = snap.Pool(m.pool)
 			}
 		}
@@ -312,7 +326,7 @@ func (m *launch) outcome(snap *model.Snapshot, used map[string]bool, pod *model.
 	case there && (used[n.Claim] || !n.Deleting && (n.Stage < model.Registered || n.Disrupted || n.Command != "")):
 		return "", false
 	case there && !n.Deleting:
-		return unfit(n, pod), true
+		return unfit(snap, n, pod), true
 	case m.expired(snap):
 		return "its expireAfter ended it before any of the pods had run for a minute", true
 	case !m.machine:

@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/testing/plantest"
 )
 
@@ -113,7 +114,7 @@ func (w *world) launch(pod string, claims ...string) bool {
 		}
 	}
 	p = w.judge(p)
-	w.launches.Launched(w.now, p.Claims)
+	w.launches.Launched(w.snapshot(), p.Claims)
 	for _, c := range p.Claims {
 		w.launched++
 		w.nodes[c.Name] = model.NodeSpec{Name: c.Name, UID: c.Name, Claim: c.Name, ClaimUID: c.Name + w.now.String(), Pool: "p", Created: w.now, Stage: model.Launching}
@@ -530,5 +531,37 @@ func TestForgetsPods(t *testing.T) {
 	})
 	if n := w.launches.Remembered(); n > 1 {
 		t.Errorf("%d pods are remembered of %d", n, w.launched)
+	}
+}
+
+// TestSmallerSibling: that a smaller pod of the same owner runs proves nothing for the larger one.
+func TestSmallerSibling(t *testing.T) {
+	w := newWorld()
+	size := func(name string, milli int64) {
+		w.pend(name)
+		p := w.pods[name]
+		p.Requests = []quantity.Amount{{Name: "cpu", Value: milli}}
+		w.pods[name] = p
+	}
+	size("large", 900)
+	for i := range 6 {
+		claim, small := fmt.Sprintf("claim-%d", i), fmt.Sprintf("small-%d", i)
+		size(small, 100)
+		if !w.launch("large", claim) {
+			break
+		}
+		w.launch(small, "for-"+small)
+		w.joins("for-"+small, model.Initialized)
+		w.bind(small, "for-"+small)
+		w.joins(claim, model.Launched)
+		w.pass(2 * time.Minute)
+		delete(w.nodes, claim)
+		if i%2 == 0 {
+			w.leave(small, "for-"+small, false)
+		}
+		w.pass(time.Second)
+	}
+	if got := w.paused(); !got.Active(w.now) || got.Failures != 4 {
+		t.Errorf("after %d launches the pause is %v, want one after 4 failures", w.launched, got)
 	}
 }

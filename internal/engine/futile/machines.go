@@ -6,6 +6,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // toleratedNodes is how many nodes in a row that no pod could run on begin no pause in their pool.
@@ -19,6 +20,9 @@ type machine struct {
 	at               time.Time
 	// seen is its node as it last was, joined and empty.
 	seen *model.Node
+	// missing is what the node has less than its type, whose name is kind, promises.
+	kind    string
+	missing []quantity.Amount
 }
 
 // observeMachines updates the machines from their claims, and forgets those that have run a pod.
@@ -39,6 +43,7 @@ func (l *Launches) observeMachines(snap *model.Snapshot) {
 		}
 		if n.Stage >= model.Registered && !n.Deleting {
 			m.seen = n
+			m.kind, m.missing = missing(snap, n)
 		}
 		return false
 	})
@@ -46,28 +51,21 @@ func (l *Launches) observeMachines(snap *model.Snapshot) {
 
 // judgeMachines counts the nodes on which pods could not run that are planned onto a new node of the same pool.
 func (l *Launches) judgeMachines(snap *model.Snapshot, claims []plan.NewClaim) []plan.Action {
-	planned := map[string][]*model.Pod{}
-	for i := range claims {
-		c := &claims[i]
-		for _, p := range absent(c.Pods) {
-			last := planned[c.Pool]
-			if len(last) == 0 || last[len(last)-1].Shape != p.Shape || !slices.Equal(last[len(last)-1].Tolerations, p.Tolerations) {
-				planned[c.Pool] = append(last, p)
-			}
-		}
-	}
+	planned := plannedPods(claims)
 	var changed []*owner
 	l.machines = slices.DeleteFunc(l.machines, func(m *machine) bool {
 		if m.seen == nil {
 			return false
 		}
-		for _, p := range planned[m.pool] {
-			if s := cause(m.seen, p); s != nil {
-				if o := l.of(s.scope(), s.name()); o.failed(snap, s, m, unfit(m.seen, p)) && !slices.Contains(changed, o) {
-					changed = append(changed, o)
-				}
-				return true
+		for _, at := range planned[m.pool] {
+			s := m.cause(snap, at.claim, at.pod)
+			if s == nil {
+				continue
 			}
+			if o := l.of(s.scope(), s.name()); o.failed(snap, s, m, at) && !slices.Contains(changed, o) {
+				changed = append(changed, o)
+			}
+			return true
 		}
 		return false
 	})
@@ -78,36 +76,67 @@ func (l *Launches) judgeMachines(snap *model.Snapshot, claims []plan.NewClaim) [
 	return actions
 }
 
+// plannedPod is a pod of a claim of the plan.
+type plannedPod struct {
+	claim *plan.NewClaim
+	pod   *model.Pod
+}
+
+// plannedPods returns the pods that are planned onto new nodes, by pool: of consecutive ones that are alike, the first.
+func plannedPods(claims []plan.NewClaim) map[string][]plannedPod {
+	planned := map[string][]plannedPod{}
+	for i := range claims {
+		c := &claims[i]
+		var last *model.Pod
+		for _, p := range absent(c.Pods) {
+			if last == nil || last.Shape != p.Shape || !slices.Equal(last.Tolerations, p.Tolerations) {
+				planned[c.Pool] = append(planned[c.Pool], plannedPod{c, p})
+			}
+			last = p
+		}
+	}
+	return planned
+}
+
 // failed counts a node that has shown what the pause is about, and reports whether that changes the pause. Each node
-// counts that was launched after the last pause.
-func (o *owner) failed(snap *model.Snapshot, s *shown, m *machine, why string) bool {
+// counts that was launched after the last pause. What nodes lack does not count further while larger types are left.
+func (o *owner) failed(snap *model.Snapshot, s *shown, m *machine, at plannedPod) bool {
 	if m.at.Before(o.pause.Until) {
 		return false
 	}
-	if o.pause.Failures == 0 {
-		o.first = m.at
+	before := o.pause
+	if o.pause.Failures == 0 || !o.pause.Remembered(snap.Now) {
+		o.first, o.shows = m.at, nil
 	}
+	if s.missing != nil && o.shows != nil {
+		s.missing = raise(o.shows.missing, s.missing)
+	}
+	again := o.shows != nil && s.missing != nil && !s.stopsAll(snap, at.claim)
 	o.shows, o.pool, o.over = s, s.pool, false
-	o.pause = o.pause.Fail(snap.Now, snap.Now, toleratedNodes, "claim "+m.claim+": "+why)
-	return true
+	if !again {
+		o.pause = o.pause.Fail(snap.Now, snap.Now, toleratedNodes, "claim "+m.claim+": "+unfit(snap, m.seen, at.pod))
+	}
+	o.pause.Shown = textOf(s.missing)
+	return o.pause != before
 }
 
 // refutes reports whether the node has not shown what the pause is about: it is newer than the first that has, and a pod
 // runs there that could not.
-func (o *owner) refutes(n *model.Node, p *model.Pod) bool {
+func (o *owner) refutes(snap *model.Snapshot, n *model.Node, p *model.Pod) bool {
 	first := o.first
 	if first.IsZero() {
 		first = o.pause.At
 	}
-	return n.Pool == o.shows.pool && n.Stage >= model.Registered && !p.Daemon && !n.Created.Before(first.Truncate(time.Second)) && o.shows.stops(p)
+	return n.Pool == o.shows.pool && n.Stage >= model.Registered && !p.Daemon && !n.Created.Before(first.Truncate(time.Second)) &&
+		o.shows.stops(snap, p, []string{n.Labels[model.LabelType]})
 }
 
 // recordMachine remembers a claim that was launched. It is the trial of pauses that are over.
-func (l *Launches) recordMachine(at time.Time, c *plan.NewClaim) {
-	l.machines = append(l.machines, &machine{claim: c.Name, pool: c.Pool, generation: c.PoolGeneration, at: at})
+func (l *Launches) recordMachine(snap *model.Snapshot, c *plan.NewClaim) {
+	l.machines = append(l.machines, &machine{claim: c.Name, pool: c.Pool, generation: c.PoolGeneration, at: snap.Now})
 	for _, o := range l.owners {
-		if o.shows != nil && o.shows.stopsAll(c) {
-			o.launches = append(o.launches, launch{claim: c.Name, pool: c.Pool, at: at})
+		if o.shows != nil && o.shows.stopsAll(snap, c) {
+			o.launches = append(o.launches, launch{claim: c.Name, pool: c.Pool, at: snap.Now})
 		}
 	}
 }

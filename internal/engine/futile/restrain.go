@@ -31,18 +31,20 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 		o := l.owners[ownerOf(pod)]
 		return pod.Node == "" && o != nil && (o.pause.Active(snap.Now) || o.trial(snap, tried[ownerOf(pod)]))
 	}
-	restrained, dropped := *p, map[string]bool{}
+	restrained, dropped, changed := *p, map[string]bool{}, false
 	restrained.Claims, restrained.Refused = nil, slices.Clip(p.Refused)
 	for i := range p.Claims {
 		c := &p.Claims[i]
 		by := holds(snap, shown, c, tried)
 		if by == nil && (len(c.Pods) == 0 || slices.ContainsFunc(c.Pods, func(pod *model.Pod) bool { return !waits(pod) })) {
-			restrained.Claims = append(restrained.Claims, *c)
+			kept := larger(snap, shown, c)
+			changed = changed || len(kept.Options) != len(c.Options)
+			restrained.Claims = append(restrained.Claims, kept)
 			for _, pod := range c.Pods {
 				tried[ownerOf(pod)] = true
 			}
 			for _, o := range shown {
-				tried[o.pause.Scope] = tried[o.pause.Scope] || o.shows.stopsAll(c)
+				tried[o.pause.Scope] = tried[o.pause.Scope] || o.shows.stopsAll(snap, c)
 			}
 			continue
 		}
@@ -57,7 +59,7 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 			restrained.Refused = append(restrained.Refused, plan.Refusal{Pods: pods, Verdict: o.verdict(snap)})
 		}
 	}
-	if len(dropped) == 0 {
+	if len(dropped) == 0 && !changed {
 		return p
 	}
 	restrained.Order = slices.DeleteFunc(slices.Clone(p.Order), func(pod *model.Pod) bool { return dropped[pod.UID] })
@@ -75,10 +77,21 @@ func (l *Launches) shown() []*owner {
 	return list
 }
 
+// larger returns the claim without the types that nodes of the pool have shown to be too small for it.
+func larger(snap *model.Snapshot, shown []*owner, c *plan.NewClaim) plan.NewClaim {
+	claim := *c
+	for _, o := range shown {
+		if o.pause.Remembered(snap.Now) {
+			claim = o.shows.larger(snap, claim)
+		}
+	}
+	return claim
+}
+
 // holds returns the pause of the claim's pool that all pods of the claim have to wait for, nil if there is none.
 func holds(snap *model.Snapshot, shown []*owner, c *plan.NewClaim, tried map[string]bool) *owner {
 	for _, o := range shown {
-		if o.shows.stopsAll(c) && (o.pause.Active(snap.Now) || o.trial(snap, tried[o.pause.Scope])) {
+		if o.shows.stopsAll(snap, c) && (o.pause.Active(snap.Now) || o.trial(snap, tried[o.pause.Scope])) {
 			return o
 		}
 	}
@@ -154,7 +167,7 @@ func usedNodes(snap *model.Snapshot, p *plan.Provision) map[string]bool {
 }
 
 // unfit explains why a node that has joined cannot run the pod, as far as that is evident.
-func unfit(n *model.Node, p *model.Pod) string {
+func unfit(snap *model.Snapshot, n *model.Node, p *model.Pod) string {
 	if taint, refused := model.Untolerated(n.Taints, p.Tolerations); refused {
 		return fmt.Sprintf("its node has the taint %s, which the pods do not tolerate: add it to startupTaints of the "+
 			"NodePool if it is removed automatically, or a toleration to the pods", taint)
@@ -167,7 +180,7 @@ func unfit(n *model.Node, p *model.Pod) string {
 		}
 	}
 	if !p.Requests.Fits(n.Free()) {
-		return "its node has joined with less capacity than the pods need"
+		return short(snap, n, p)
 	}
 	return "its node has joined and remains empty, and the pods are planned onto another node"
 }

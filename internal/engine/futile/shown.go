@@ -6,22 +6,30 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// shown is what nodes of a pool have shown that their NodePool does not say: a taint, or the lack of a label. It concerns
-// the pods that cannot run on such nodes, whichever their owners are, and no others: nothing that one tenant's pods do can
-// make launches for the pods of another wait.
+// shown is what nodes of a pool have shown that their NodePool does not say: a taint, the lack of a label, or of room
+// beside DaemonSets. It concerns the pods that cannot run on such nodes, whichever their owners are, and no others: nothing
+// that one tenant's pods do can make launches for the pods of another wait.
 type shown struct {
 	pool string
-	// taint has a key, or label is not empty.
-	taint model.Taint
-	label string
+	// taint has a key, or label is not empty, or missing is what nodes for pods of the namespace have less than their types
+	// promise. A tenant may have a DaemonSet of its own, which does not run on the nodes of others.
+	taint     model.Taint
+	label     string
+	namespace string
+	missing   []quantity.Amount
 }
 
 // scope returns the scope of the pause.
 func (s *shown) scope() string {
-	if s.label != "" {
+	switch {
+	case s.missing != nil:
+		return s.pool + " room " + s.namespace
+	case s.label != "":
 		return s.pool + " label " + s.label
 	}
 	return model.TaintScope(s.pool, s.taint)
@@ -30,14 +38,21 @@ func (s *shown) scope() string {
 // name returns what is paused, in words.
 func (s *shown) name() string {
 	name := "launches from NodePool " + s.pool + " for pods that "
-	if s.label != "" {
+	switch {
+	case s.missing != nil:
+		return "launches from NodePool " + s.pool + " for pods of namespace " + s.namespace + " that no type has room for beside what its nodes lack"
+	case s.label != "":
 		return name + "require the label " + s.label
 	}
 	return name + "do not tolerate the taint " + s.taint.String()
 }
 
 // shownOf returns what a pause of the pool is about, nil if it is about an owner of pods.
-func shownOf(pool, scope string) *shown {
+func shownOf(pool string, stored pause.Pause) *shown {
+	scope, missing := stored.Scope, parseAmounts(stored.Shown)
+	if namespace, is := strings.CutPrefix(scope, pool+" room "); is && missing != nil {
+		return &shown{pool: pool, namespace: namespace, missing: missing}
+	}
 	if t, is := model.TaintOfScope(pool, scope); is {
 		return &shown{pool: pool, taint: t}
 	}
@@ -47,9 +62,16 @@ func shownOf(pool, scope string) *shown {
 	return nil
 }
 
-// stops reports whether the pod cannot run on nodes that show it.
-func (s *shown) stops(p *model.Pod) bool {
-	if s.label != "" {
+// stops reports whether the pod cannot run on nodes of the types that show it.
+func (s *shown) stops(snap *model.Snapshot, p *model.Pod, kinds []string) bool {
+	switch {
+	case s.missing != nil:
+		if p.Namespace != s.namespace {
+			return false
+		}
+		holding, known := s.holding(snap, kinds, p.Requests)
+		return known > 0 && len(holding) == 0
+	case s.label != "":
 		return requires(p, s.label)
 	}
 	_, no := model.Untolerated([]model.Taint{s.taint}, p.Tolerations)
@@ -57,16 +79,21 @@ func (s *shown) stops(p *model.Pod) bool {
 }
 
 // stopsAll reports whether the claim is in the pool, and for pods only that cannot run on nodes that show it.
-func (s *shown) stopsAll(c *plan.NewClaim) bool {
-	return c.Pool == s.pool && len(c.Pods) > 0 && !slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return p.Node != "" || !s.stops(p) })
+func (s *shown) stopsAll(snap *model.Snapshot, c *plan.NewClaim) bool {
+	if c.Pool != s.pool || len(c.Pods) == 0 {
+		return false
+	}
+	kinds := c.Types()
+	return !slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return p.Node != "" || !s.stops(snap, p, kinds) })
 }
 
-// cause returns why the pod, which is planned onto a new node of the pool, could not run on the node, nil if the node has
+// cause returns why the pod, which is planned onto the claim, could not run on the machine's node, nil if the node has
 // nothing to show.
-func cause(n *model.Node, p *model.Pod) *shown {
+func (m *machine) cause(snap *model.Snapshot, c *plan.NewClaim, p *model.Pod) *shown {
+	n := m.seen
 	for _, t := range n.Taints {
 		s := &shown{pool: n.Pool, taint: t}
-		if t.Effect != model.PreferNoSchedule && !ofOneNode(t) && s.stops(p) {
+		if t.Effect != model.PreferNoSchedule && !ofOneNode(t) && s.stops(snap, p, nil) {
 			return s
 		}
 	}
@@ -76,6 +103,10 @@ func cause(n *model.Node, p *model.Pod) *shown {
 				return &shown{pool: n.Pool, label: r.Key}
 			}
 		}
+	}
+	s := &shown{pool: n.Pool, namespace: p.Namespace, missing: m.missing}
+	if m.missing != nil && slices.Contains(c.Types(), m.kind) && s.stops(snap, p, []string{m.kind}) {
+		return s
 	}
 	return nil
 }

@@ -17,8 +17,8 @@
 //	reason                 scope             a failure is                                      seen by
 //	Launch                 owner of pods,    a node on which none of its pods runs             engine/futile
 //	                         buffer,
-//	                         pool + taint
-//	                         or label
+//	                         pool + taint,
+//	                         label or room
 //	Drifted, Expired,      NodePool          a replacement that does not become ready          engine/guard
 //	  Underutilized
 //	DriftedUndone          NodePool          a replacement of a drifted node that drifts soon          engine/guard

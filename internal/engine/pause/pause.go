@@ -39,6 +39,8 @@ type Pause struct {
 	Until time.Time `json:"until,omitzero"`
 	// Why describes the last failure. No decision depends on it.
 	Why string `json:"why,omitempty"`
+	// Shown is what attempts have shown that the next ones must consider, as the package that counts them writes it.
+	Shown string `json:"shown,omitempty"`
 }
 
 // Active reports whether attempts have to wait.

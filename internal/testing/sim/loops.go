@@ -96,7 +96,7 @@ func (p *process) plan() {
 			made = slices.Concat(made, room.Claims)
 		}
 		p.carryOut(actions, func() {
-			p.launches.Launched(p.snapshot().Now, made)
+			p.launches.Launched(p.snapshot(), made)
 			for _, placed := range kept.Placed {
 				p.nominated[placed.Node] = p.clock().Add(nomination)
 			}
