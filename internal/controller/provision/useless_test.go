@@ -264,7 +264,8 @@ func TestPodsOfAWorkflow(t *testing.T) {
 	}
 	s.steps(10 * time.Minute)
 	s.buys(9, 12, "ten minutes")
-	if !slices.ContainsFunc(s.Pool.Pauses.Active(s.Clock.Now()), func(p pause.Pause) bool { return strings.HasPrefix(p.Name, "launches from NodePool p") }) {
+	ofPool := func(p pause.Pause) bool { return strings.HasPrefix(p.Name, "launches from NodePool p") }
+	if !slices.ContainsFunc(s.Pool.Pauses.Active(s.Clock.Now()), ofPool) {
 		t.Fatalf("the pauses are %v, want one of the pool", s.Pool.Pauses)
 	}
 	for name, n := range s.Nodes {

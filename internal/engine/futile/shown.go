@@ -40,7 +40,8 @@ func (s *shown) name() string {
 	name := "launches from NodePool " + s.pool + " for pods that "
 	switch {
 	case s.missing != nil:
-		return "launches from NodePool " + s.pool + " for pods of namespace " + s.namespace + " that no type has room for beside what its nodes lack"
+		return "launches from NodePool " + s.pool + " for pods of namespace " + s.namespace +
+			" that no type has room for beside what its nodes lack"
 	case s.label != "":
 		return name + "require the label " + s.label
 	}

@@ -44,7 +44,8 @@ func TestPausedTaint(t *testing.T) {
 		t.Fatalf("%d claims, refused %v", len(p.Claims), p.Refused)
 	}
 	v := p.Refused[0].Pools[0].Verdict
-	if why := explain.Refusal(snap, p.Refused[0]); v.Code != plan.Paused || v.Pool != "d" || !strings.Contains(why, "launches are paused until") {
+	why := explain.Refusal(snap, p.Refused[0])
+	if v.Code != plan.Paused || v.Pool != "d" || !strings.Contains(why, "launches are paused until") {
 		t.Errorf("verdict %+v: %s", v, why)
 	}
 	tolerates(&w.pods[0])
