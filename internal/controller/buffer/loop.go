@@ -12,7 +12,10 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/dump"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -34,6 +37,8 @@ import (
 const (
 	// reread is how often the objects that buffers refer to are read.
 	reread = 10 * time.Second
+	// longestRead is how long reading one of them may take.
+	longestRead = 5 * time.Second
 	// idle and longest are the window in which changes are collected.
 	idle, longest = 200 * time.Millisecond, time.Second
 	// callAgain is after what time the provision loop is called again for the same missing room.
@@ -76,10 +81,19 @@ type Loop struct {
 	events  chan struct{}
 	watched bool
 	ready   chan struct{}
-	known   map[types.UID]*state
+	// complete says that the last pass has read all that can be read.
+	complete bool
+	known    map[types.UID]*state
+	quotas   map[string]quotas
 	// calledFor is the room for which the provision loop was called last, and when.
 	calledFor string
 	calledAt  time.Time
+}
+
+// quotas are those of a namespace, and when they were read.
+type quotas struct {
+	at   time.Time
+	list []corev1.ResourceQuota
 }
 
 // state is what is known of a buffer.
@@ -94,11 +108,13 @@ type state struct {
 
 // NewLoop returns a loop that has not begun. The other fields are to be set.
 func NewLoop() *Loop {
-	return &Loop{events: make(chan struct{}, 1), ready: make(chan struct{}), known: map[types.UID]*state{}}
+	return &Loop{events: make(chan struct{}, 1), ready: make(chan struct{}), known: map[types.UID]*state{},
+		quotas: map[string]quotas{}}
 }
 
-// WaitForBuffers waits until the virtual pods of all buffers are in the store for the first time: nodes that are empty
-// before may have their room. It returns false if the context ends before.
+// WaitForBuffers waits until the virtual pods of all buffers are in the store for the first time, or the kind is not
+// defined: nodes that are empty before may have their room. A pass that failed is not enough. It returns false if the
+// context ends before.
 func (l *Loop) WaitForBuffers(ctx context.Context) bool {
 	select {
 	case <-l.ready:
@@ -110,7 +126,7 @@ func (l *Loop) WaitForBuffers(ctx context.Context) bool {
 
 // Start runs the loop until the context ends.
 func (l *Loop) Start(ctx context.Context) error {
-	for first := true; ; first = false {
+	for waiting := true; ; {
 		if !l.watched {
 			if err := l.watch(ctx); err != nil {
 				l.Log.Error(err, "watching buffers")
@@ -121,8 +137,9 @@ func (l *Loop) Start(ctx context.Context) error {
 				l.Log.Error(err, "keeping the room of buffers")
 			}
 		}
-		if first {
+		if waiting && l.complete {
 			close(l.ready)
+			waiting = false
 		}
 		received, ok := batch.Wait(ctx, l.Clock, reread, l.events, l.Changed, nil)
 		if received != nil {
@@ -139,6 +156,7 @@ func (l *Loop) watch(ctx context.Context) error {
 	informer, err := l.Cache.GetInformer(ctx, &v1beta1.CapacityBuffer{})
 	switch {
 	case meta.IsNoMatchError(err):
+		l.complete = true
 		return nil
 	case err != nil:
 		return err
@@ -166,6 +184,7 @@ func (l *Loop) watch(ctx context.Context) error {
 // Tick runs one pass.
 func (l *Loop) Tick(ctx context.Context) error {
 	// 1. List the buffers, in the order in which they get quotas.
+	l.complete = false
 	buffers := &v1beta1.CapacityBufferList{}
 	if err := l.Client.List(ctx, buffers); err != nil {
 		return fmt.Errorf("listing buffers: %w", err)
@@ -173,13 +192,15 @@ func (l *Loop) Tick(ctx context.Context) error {
 	items := slices.DeleteFunc(buffers.Items, func(b v1beta1.CapacityBuffer) bool { return b.DeletionTimestamp != nil })
 	slices.SortFunc(items, func(a, b v1beta1.CapacityBuffer) int { return room.Compare(&a, &b) })
 	if len(items) == 0 && len(l.known) == 0 {
+		l.complete = true
 		return nil
 	}
 	// 2. Resolve shapes and numbers.
-	err := l.resolve(ctx, items)
+	complete, err := l.resolve(ctx, items)
 	// 3. Tell the store.
 	before := l.seats(l.Snapshot())
 	l.tell(items)
+	l.complete = complete
 	// 4. Find out which virtual pods have room. Pods that are pending now are planned by the provision loop.
 	snap := l.Snapshot()
 	found := placement.ScheduleVirtual(snap, l.Options, &plan.Provision{})
@@ -192,11 +213,12 @@ func (l *Loop) Tick(ctx context.Context) error {
 	return errors.Join(err, l.report(ctx, items, snap, found))
 }
 
-// resolve reads what is due, and computes the numbers.
-func (l *Loop) resolve(ctx context.Context, buffers []v1beta1.CapacityBuffer) error {
+// resolve reads what is due, and computes the numbers. It reports whether everything was read, except for what the
+// controller has no right to read: waiting does not change that.
+func (l *Loop) resolve(ctx context.Context, buffers []v1beta1.CapacityBuffer) (complete bool, err error) {
 	var errs []error
 	requests := make([]*room.Request, len(buffers))
-	quotas := map[string][]corev1.ResourceQuota{}
+	tried := map[string]bool{}
 	for i := range buffers {
 		b := &buffers[i]
 		s := l.known[b.UID]
@@ -208,17 +230,39 @@ func (l *Loop) resolve(ctx context.Context, buffers []v1beta1.CapacityBuffer) er
 			errs = append(errs, err)
 		}
 		requests[i] = &s.request
-		if _, read := quotas[b.Namespace]; s.request.Shape == nil || read {
+		if s.request.Shape == nil || tried[b.Namespace] {
 			continue
 		}
-		list := &corev1.ResourceQuotaList{}
-		if err := l.Live.List(ctx, list, client.InNamespace(b.Namespace)); err != nil {
-			errs = append(errs, fmt.Errorf("listing the quotas of namespace %s: %w", b.Namespace, err))
+		if tried[b.Namespace] = true; l.Clock.Since(l.quotas[b.Namespace].at) >= reread {
+			errs = append(errs, l.readQuotas(ctx, b.Namespace))
 		}
-		quotas[b.Namespace] = list.Items
 	}
-	room.Allot(requests, func(namespace string) []corev1.ResourceQuota { return quotas[namespace] }, l.Clock.Now())
-	return errors.Join(errs...)
+	maps.DeleteFunc(l.quotas, func(namespace string, _ quotas) bool { return !tried[namespace] })
+	room.Allot(requests, l.quotasOf, l.Clock.Now())
+	failed := func(err error) bool { return err != nil && !apierrors.IsForbidden(err) }
+	return !slices.ContainsFunc(errs, failed), errors.Join(errs...)
+}
+
+// readQuotas reads the quotas of a namespace. If reading fails, the last known ones stay.
+func (l *Loop) readQuotas(ctx context.Context, namespace string) error {
+	ctx, cancel := context.WithTimeout(ctx, longestRead)
+	defer cancel()
+	list := &corev1.ResourceQuotaList{}
+	if err := l.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("listing the quotas of namespace %s: %w", namespace, err)
+	}
+	l.quotas[namespace] = quotas{l.Clock.Now(), list.Items}
+	return nil
+}
+
+// quotasOf returns the quotas of a namespace; one that allows no pods if they have never been read.
+func (l *Loop) quotasOf(namespace string) []corev1.ResourceQuota {
+	if known, read := l.quotas[namespace]; read {
+		return known.list
+	}
+	none := corev1.ResourceList{corev1.ResourcePods: resource.Quantity{}}
+	return []corev1.ResourceQuota{{ObjectMeta: metav1.ObjectMeta{Name: "(cannot be read)"},
+		Status: corev1.ResourceQuotaStatus{Hard: none}}}
 }
 
 // read reads the shape of a buffer if that is due. If reading fails, the last known shape stays.
@@ -228,7 +272,9 @@ func (l *Loop) read(ctx context.Context, b *v1beta1.CapacityBuffer, s *state) er
 	if s.version == version(b) && now.Sub(s.at) < reread {
 		return nil
 	}
-	shape, err := room.Resolve(ctx, l.Live, b)
+	reading, cancel := context.WithTimeout(ctx, longestRead)
+	defer cancel()
+	shape, err := room.Resolve(reading, l.Live, b)
 	var fault *room.UnresolvedError
 	if err != nil && !errors.As(err, &fault) {
 		if s.request.Shape == nil {
