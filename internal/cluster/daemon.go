@@ -101,6 +101,11 @@ func (s *Store) expireDaemonPods(now time.Time) {
 
 // applyAdmission updates a LimitRange or a RuntimeClass.
 func (s *Store) applyAdmission(at ref) {
+	if at.kind == limitRanges {
+		s.reconvertVirtual(rangesOf(at.key.Namespace))
+	} else {
+		s.reconvertVirtual(at)
+	}
 	for key, e := range s.objects[daemons] {
 		set, _ := e.now().(*appsv1.DaemonSet)
 		if set == nil {

@@ -191,8 +191,10 @@ func (a *dependencies) update(pod types.NamespacedName, on []ref) []ref {
 	return before
 }
 
-// reconvert converts the pods again that depend on an object and that wanted accepts; nil accepts all.
+// reconvert converts the pods again that depend on an object and that wanted accepts; nil accepts all. Virtual pods are
+// few, so it converts all that depend on the object.
 func (s *Store) reconvert(at ref, wanted func(*corev1.Pod) bool) {
+	s.reconvertVirtual(at)
 	for _, key := range slices.Collect(maps.Keys(s.dependencies.dependents[at])) {
 		pod, _ := s.now(ref{pods, key}).(*corev1.Pod)
 		if pod != nil && (wanted == nil || wanted(pod)) {

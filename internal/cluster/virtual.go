@@ -2,16 +2,20 @@ package cluster
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// virtual holds the virtual pods of one owner in the builder, by UID, and the fingerprint of their source.
+// virtual holds the virtual pods of one owner in the builder, by UID, and the fingerprint of their source. on are the
+// objects that their conversion depends on.
 type virtual struct {
-	fingerprint string
-	specs       map[string]model.PodSpec
-	refused     *model.Rejection
+	fingerprint, kind string
+	pods              []*corev1.Pod
+	on                map[ref]bool
+	specs             map[string]model.PodSpec
+	refused           *model.Rejection
 }
 
 // SetVirtual replaces the virtual pods of an owner by the pods that make returns; nil removes them. An equal fingerprint
@@ -27,31 +31,60 @@ func (s *Store) SetVirtual(kind, owner, fingerprint string, make func() []*corev
 	if before != nil && make != nil && before.fingerprint == fingerprint {
 		return before.refused
 	}
-	now := &virtual{fingerprint: fingerprint, specs: map[string]model.PodSpec{}}
-	if make != nil {
-		now.convert(s, kind, before, make())
+	if make == nil {
+		return s.convertVirtual(owner, nil, before)
+	}
+	return s.convertVirtual(owner, &virtual{fingerprint: fingerprint, kind: kind, pods: make()}, before)
+}
+
+// convertVirtual replaces the virtual pods of an owner by others; nil stands for none.
+func (s *Store) convertVirtual(owner string, now, before *virtual) (refused *model.Rejection) {
+	specs := map[string]model.PodSpec{}
+	if now != nil {
+		now.convert(s, before)
+		specs, refused = now.specs, now.refused
 	}
 	if before != nil {
 		for uid := range before.specs {
-			if _, stays := now.specs[uid]; !stays {
+			if _, stays := specs[uid]; !stays {
 				s.builder.DeletePod(uid)
 			}
 		}
 	}
-	for _, spec := range now.specs {
+	for _, spec := range specs {
 		s.builder.UpsertPod(spec)
 	}
-	if delete(s.virtual, owner); make != nil {
+	if delete(s.virtual, owner); now != nil {
 		s.virtual[owner] = now
 	}
 	s.notify(PodsPending | PodsMoved)
-	return now.refused
+	return refused
 }
 
-// convert converts the pods. A pod that existed before is still where the last plan had it.
-func (v *virtual) convert(s *Store, kind string, before *virtual, pods []*corev1.Pod) {
-	for _, pod := range pods {
-		spec, disposition, _ := s.convertPod(pod)
+// reconvertVirtual converts the virtual pods again whose conversion depends on an object.
+func (s *Store) reconvertVirtual(at ref) {
+	for owner, v := range s.virtual {
+		if v.on[at] {
+			s.convertVirtual(owner, &virtual{fingerprint: v.fingerprint, kind: v.kind, pods: v.pods}, v)
+		}
+	}
+}
+
+// convert converts the pods as the API server would store them. A pod that existed before is still where the last plan
+// had it.
+func (v *virtual) convert(s *Store, before *virtual) {
+	v.specs, v.on = map[string]model.PodSpec{}, map[ref]bool{}
+	for _, pod := range v.pods {
+		pod = pod.DeepCopy()
+		v.on[rangesOf(pod.Namespace)] = true
+		if class := pod.Spec.RuntimeClassName; class != nil {
+			v.on[ref{runtimeClasses, types.NamespacedName{Name: *class}}] = true
+		}
+		convert.Admit(pod, s.dependencies.Admission)
+		spec, disposition, on := s.convertPod(pod)
+		for _, at := range on {
+			v.on[at] = true
+		}
 		if disposition != convert.Pending {
 			continue
 		}
@@ -59,12 +92,17 @@ func (v *virtual) convert(s *Store, kind string, before *virtual, pods []*corev1
 			v.refused, v.specs = spec.Rejected, nil
 			return
 		}
-		spec.Virtual, spec.EvictionCost = kind, 0
+		spec.Virtual, spec.EvictionCost = v.kind, 0
 		if before != nil {
 			spec.Nominated = before.specs[spec.UID].Nominated
 		}
 		v.specs[spec.UID] = spec
 	}
+}
+
+// rangesOf stands for all LimitRanges of a namespace.
+func rangesOf(namespace string) ref {
+	return ref{limitRanges, types.NamespacedName{Namespace: namespace}}
 }
 
 // Seat records on which node the last plan has each of the virtual pods, by UID. Pods that are not in it have no node.

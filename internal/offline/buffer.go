@@ -166,6 +166,7 @@ func (w *InputSet) addBuffers(t *converted, v *convert.Vocabulary, around *conve
 		}
 		var specs []model.PodSpec
 		for _, pod := range q.Pods() {
+			convert.Admit(pod, around.Admission)
 			spec, disposition := convert.Pod(pod, v, around)
 			if q.Refused = spec.Rejected; q.Refused != nil {
 				specs = nil
