@@ -12,10 +12,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// A simulation of kube-scheduler for drains, written from the Kubernetes documentation and without the engine's code.
-// It filters by resources, taints, node affinity, hard topology spread and required pod (anti-)affinity, scores by
-// NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation, and breaks ties at random, here by a hash of
-// the seed.
+// A simulation of kube-scheduler for drains, written from the Kubernetes documentation. It uses the engine's records,
+// labels and quantities, and none of its decisions. It filters by resources, taints, node affinity, hard topology spread
+// and required pod (anti-)affinity, scores by NodeResourcesFit (LeastAllocated) and NodeResourcesBalancedAllocation, and
+// breaks ties at random, here by a hash of the seed.
 
 // host is a node in the view of kube-scheduler.
 type host struct {
