@@ -58,6 +58,7 @@ func TestStaticPoolAtItsLimit(t *testing.T) {
 	await(t, patience, "three nodes", s.nodesReady(3))
 	old := s.uids()
 	await(t, patience, "the claims to be kept", s.finalizers(controllerutil.AddFinalizer, old))
+	t.Cleanup(func() { _ = s.finalizers(controllerutil.RemoveFinalizer, old)(context.Background()) })
 	s.patch(pool, `{"spec":{"replicas":4,"template":{"metadata":{"labels":{"e2e.example.org/version":"2"}}}}}`)
 	await(t, patience, "a claim to be deleted", func(context.Context) error {
 		for _, e := range s.ledger.claimsOf("standing") {
