@@ -3,7 +3,6 @@ package offline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -89,7 +88,7 @@ func (w *InputSet) With(c *Change) (*InputSet, error) {
 
 // replacePool reads the manifest of a pool that is there, and puts it in the place of that.
 func (o *Manifests) replacePool(manifest string) error {
-	text, err := yaml.YAMLToJSON([]byte(manifest))
+	text, err := toJSON([]byte(manifest))
 	if err != nil {
 		return inputErrorf("the NodePool: %w", err)
 	}
@@ -230,21 +229,6 @@ func workloadNameOf(pod *corev1.Pod) string {
 	}
 	top := topOwner(model.Owner{Kind: of.kind, Name: of.name}, pod.Labels["pod-template-hash"])
 	return of.namespace + "/" + top.Kind + "/" + top.Name
-}
-
-// mostWorkloads is the maximum number of workloads that Workloads returns.
-const mostWorkloads = 1000
-
-// Workloads returns the first workloads with pods, as NAMESPACE/KIND/NAME.
-func (o *Overview) Workloads() []string {
-	seen := map[string]bool{}
-	for _, p := range o.w.pods {
-		if name := workloadNameOf(p.object); name != "" && !karpv1.EndedPod(p.object) {
-			seen[name] = true
-		}
-	}
-	list := slices.Sorted(maps.Keys(seen))
-	return list[:min(len(list), mostWorkloads)]
 }
 
 // changed returns the offerings with the prices of the change, and without those of its zone.
@@ -390,37 +374,3 @@ const (
 	mostLifted   = 12
 	longestLifts = 90 * time.Second
 )
-
-// Pools returns the manifests of the pools as YAML by name, without what the API server adds.
-func (o *Overview) Pools() map[string]string {
-	list := map[string]string{}
-	for _, p := range o.w.pools {
-		bare := &karpv1.NodePool{TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
-			ObjectMeta: metav1.ObjectMeta{Name: p.object.Name, Annotations: maps.Clone(p.object.Annotations)}, Spec: p.object.Spec}
-		delete(bare.Annotations, corev1.LastAppliedConfigAnnotation)
-		text, err := yaml.Marshal(bare)
-		if err != nil {
-			text = []byte(fmt.Sprintf("# %v", err))
-		}
-		manifest, _, _ := strings.Cut(string(text), "status:") // it is empty, and last
-		list[p.object.Name] = manifest
-	}
-	return list
-}
-
-// Zones returns the zones of nodes and offerings.
-func (o *Overview) Zones() []string {
-	var list []string
-	for _, n := range o.snap.Nodes {
-		list = append(list, n.Labels[model.LabelZone])
-	}
-	for i := range o.w.sale.Catalogs {
-		for _, t := range o.w.sale.Catalogs[i].Types {
-			for _, offering := range t.Offerings {
-				list = append(list, offering.Zone)
-			}
-		}
-	}
-	slices.Sort(list)
-	return slices.DeleteFunc(slices.Compact(list), func(zone string) bool { return zone == "" })
-}

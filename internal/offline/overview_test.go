@@ -3,7 +3,10 @@ package offline
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // lightFleet has three nodes with a pod each, whose pods fit on one, and a pod that forbids its eviction on the first.
@@ -88,5 +91,25 @@ func TestWhatIf(t *testing.T) {
 	}
 	if w.With.After.Price >= w.Without.After.Price {
 		t.Errorf("without the annotation, the fleet ends at %.4f USD per hour, with it at %.4f", w.With.After.Price, w.Without.After.Price)
+	}
+}
+
+// TestPoolManifests checks that the manifest of a pool is whole, whatever its labels are called, and changes nothing.
+func TestPoolManifests(t *testing.T) {
+	const labels = "    metadata: {labels: {lifecycle-status: old, status: new}, annotations: {a: 'status: text'}}\n    spec:\n"
+	o := overviewOf(t, strings.Replace(lightFleet, "    spec:\n", labels, 1)+lightNode("a", ""))
+	manifest := o.Pools()["default"]
+	if strings.Contains(manifest, "\nstatus:") {
+		t.Errorf("the manifest has a status:\n%s", manifest)
+	}
+	changed, err := o.w.With(&Change{Pool: manifest})
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, manifest)
+	}
+	if diff := cmp.Diff(o.w.pools[0].object.Spec, changed.pools[0].object.Spec); diff != "" {
+		t.Errorf("the manifest changes the pool (-was +is):\n%s", diff)
+	}
+	if _, err := o.w.With(&Change{Pool: manifest + "kind: NodePool\n"}); err == nil || !strings.Contains(err.Error(), "already set") {
+		t.Errorf("a field that is written twice: %v, want an error", err)
 	}
 }

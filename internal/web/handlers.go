@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/internal/offline"
 	"github.com/karpenter-go/karpenter/internal/web/picture"
@@ -246,7 +249,11 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) {
 	}
 	q := url.Values{}
 	for _, name := range whatIfFields {
-		if v := strings.TrimSpace(r.PostForm.Get(name)); v != "" {
+		v := r.PostForm.Get(name)
+		if name != "yaml" { // in a manifest, blanks mean something
+			v = strings.TrimSpace(v)
+		}
+		if strings.TrimSpace(v) != "" {
 			q.Set(name, v)
 		}
 	}
@@ -259,10 +266,11 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/what-if?"+q.Encode(), http.StatusSeeOther)
 }
 
-// same reports whether two texts differ in blanks at the ends of lines only.
+// same reports whether two manifests say the same: comments, the order of fields and line ends do not matter. A text that
+// is not YAML is the same as none.
 func same(a, b string) bool {
-	plain := func(text string) string { return strings.Join(strings.Fields(text), " ") }
-	return plain(a) == plain(b)
+	var one, other any
+	return yaml.UnmarshalStrict([]byte(a), &one) == nil && yaml.UnmarshalStrict([]byte(b), &other) == nil && reflect.DeepEqual(one, other)
 }
 
 // cancel stops what is computed for a what-if.

@@ -354,6 +354,26 @@ func TestWhatIf(t *testing.T) {
 	if to := answer.Header.Get("Location"); to != "/what-if?pool=general&run=1&spot=1.5" {
 		t.Errorf("the form leads to %s", to)
 	}
+	for name, edit := range map[string]struct {
+		text string
+		kept bool
+	}{
+		"line ends":       {strings.ReplaceAll(pool, "\n", " \r\n"), false},
+		"a comment":       {"# mine\n" + pool, false},
+		"indentation":     {strings.Replace(pool, "  disruption:", "disruption:", 1), true},
+		"all is indented": {"  " + strings.ReplaceAll(pool, "\n", "\n  "), false},
+		"a field twice":   {pool + "kind: NodePool\n", true},
+		"not YAML":        {pool + "a: b: c", true},
+	} {
+		answer := c.do(http.MethodPost, "/what-if", url.Values{"pool": {"general"}, "yaml": {edit.text}}, nil)
+		to, err := url.Parse(answer.Header.Get("Location"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := to.Query().Has("yaml"); got != edit.kept {
+			t.Errorf("%s: the manifest is kept as a change: %v, want %v", name, got, edit.kept)
+		}
+	}
 	if text, answer := c.get("/what-if?run=1&format=json&pods=-1"); answer.StatusCode != http.StatusBadRequest ||
 		!strings.Contains(text, "number of pods") {
 		t.Errorf("the document of a wrong change is answered with %s: %s", answer.Status, text)
