@@ -1,8 +1,11 @@
 package crds_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
@@ -22,8 +25,19 @@ metadata: {name: good, namespace: default}
 spec: {podTemplateRef: {name: web}, replicas: 2}
 `
 
+const goodQuota = `
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityQuota
+metadata: {name: good}
+spec: {selector: {matchLabels: {a: b}}, limits: {resources: {cpu: 3}}}
+`
+
 func testNodeOverlaySchema(t *testing.T, s *server) {
 	adjusted := func(value string) string { return `spec: {price: null, priceAdjustment: "` + value + `"}` }
+	key := func(key string) string { return `spec: {requirements: [{key: "` + key + `", operator: Exists}]}` }
+	value := func(length int) string {
+		return `spec: {requirements: [{key: a, operator: In, values: [` + strings.Repeat("a", length) + `]}]}`
+	}
 	for _, r := range []schemaRule{
 		{"requirements are required", `{}`, `spec: {requirements: null}`, "requirements"},
 		{"an operator is known", `spec: {requirements: [{key: a, operator: Exists}]}`, `spec: {requirements: [{key: a, operator: Has}]}`, "operator"},
@@ -31,7 +45,14 @@ func testNodeOverlaySchema(t *testing.T, s *server) {
 		{"NotIn needs a value", `spec: {requirements: [{key: a, operator: NotIn, values: [b]}]}`, `spec: {requirements: [{key: a, operator: NotIn, values: []}]}`, "at least one value"},
 		{"Gt needs an integer", `spec: {requirements: [{key: a, operator: Gt, values: ["3"]}]}`, `spec: {requirements: [{key: a, operator: Gt, values: ["-3"]}]}`, "exactly one value"},
 		{"Lte needs one value", `spec: {requirements: [{key: a, operator: Lte, values: ["3"]}]}`, `spec: {requirements: [{key: a, operator: Lte, values: ["3", "4"]}]}`, "exactly one value"},
-		{"a label is checked by the controller", `spec: {requirements: [{key: "a b", operator: Exists}]}`, `spec: {requirements: [{operator: Exists}]}`, "key"},
+		{"a requirement has a key", `spec: {requirements: [{key: a, operator: Exists}]}`, `spec: {requirements: [{operator: Exists}]}`, "key"},
+		{"a key is a label", `spec: {requirements: [{key: example.org/a.b_c, operator: Exists}]}`, `spec: {requirements: [{key: "a b", operator: Exists}]}`, "key"},
+		{"a key is bounded", key(strings.Repeat("a", 252) + "/" + strings.Repeat("b", 63)), key(strings.Repeat("a", 253) + "/" + strings.Repeat("b", 63)), "key"},
+		{"the domain of Karpenter is restricted", key("karpenter.sh/capacity-type"), key("karpenter.sh/registered"), "the domain karpenter.sh"},
+		{"a NodePool can be required", key("karpenter.sh/nodepool"), key("other.karpenter.sh/a"), "the domain karpenter.sh"},
+		{"another domain is not restricted", key("karpenter.k8s.aws/instance-cpu"), key("kubernetes.io/hostname"), "kubernetes.io/hostname"},
+		{"a value is a label value", `spec: {requirements: [{key: a, operator: In, values: ["", a-b.c]}]}`, `spec: {requirements: [{key: a, operator: In, values: [a b]}]}`, "values"},
+		{"a value is bounded", value(63), value(64), "values"},
 		{"a price is a decimal number", `spec: {price: "13234.223"}`, `spec: {price: "-1"}`, "price"},
 		{"a price has no unit", `spec: {price: "1"}`, `spec: {price: "1 USD"}`, "price"},
 		{"price or adjustment", adjusted("+1"), `spec: {priceAdjustment: "+1"}`, "cannot both be set"},
@@ -60,6 +81,28 @@ func testCapacityBufferSchema(t *testing.T, s *server) {
 		{"a percentage is not negative", `spec: {percentage: 250}`, `spec: {percentage: -1}`, "percentage"},
 	} {
 		t.Run(r.name, func(t *testing.T) { r.check(t, s, goodBuffer) })
+	}
+}
+
+// The version of the Cluster Autoscaler's manifests is served, and the object is stored in the current one.
+func testAutoscalerVersions(t *testing.T, s *server) {
+	for _, current := range []string{goodBuffer, goodQuota} {
+		older := strings.Replace(current, "v1beta1", "v1alpha1", 1)
+		stored := s.create(t, older, `metadata: {name: older}`)
+		same := overlaid(t, s.create(t, current, `metadata: {name: newer}`), `metadata: {name: older}`)
+		read := same.DeepCopyObject().(client.Object)
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(stored), read); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []client.Object{same, read} {
+			o.SetUID("")
+			o.SetResourceVersion("")
+			o.SetCreationTimestamp(metav1.Time{})
+			o.SetManagedFields(nil)
+		}
+		if diff := cmp.Diff(same, read); diff != "" {
+			t.Errorf("%s of v1alpha1, read as v1beta1 (-want +got):\n%s", read.GetObjectKind().GroupVersionKind().Kind, diff)
+		}
 	}
 }
 

@@ -78,6 +78,7 @@ func TestDefinitions(t *testing.T) {
 		{"KWOKNodeClassIsReadyFromTheStart", testKWOKNodeClassIsReadyFromTheStart},
 		{"NodeOverlaySchema", testNodeOverlaySchema},
 		{"CapacityBufferSchema", testCapacityBufferSchema},
+		{"AutoscalerVersions", testAutoscalerVersions},
 		{"CapacityBufferScale", testCapacityBufferScale},
 		{"EC2NodeClassSchema", testEC2NodeClassSchema},
 		{"EC2NodeClassDefaults", testEC2NodeClassDefaults},

@@ -692,7 +692,7 @@ func TestSimulateBadManifests(t *testing.T) {
 		"beta.yaml":       strings.Replace(poolYAML, "karpenter.sh/v1", "karpenter.sh/v1beta1", 1),
 		"class.yaml":      poolYAML + "---\napiVersion: karpenter.k8s.aws/v1beta1\nkind: EC2NodeClass\nmetadata: {name: default}\n",
 		"alpha.yaml":      "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: default}\n",
-		"quota.yaml":      "apiVersion: autoscaling.x-k8s.io/v1alpha1\nkind: CapacityQuota\nmetadata: {name: all}\n",
+		"quota.yaml":      "apiVersion: autoscaling.x-k8s.io/v1alpha2\nkind: CapacityQuota\nmetadata: {name: all}\n",
 		"extensions.yaml": strings.Replace(webYAML, "apps/v1", "extensions/v1beta1", 1),
 		"negative.yaml":   strings.Replace(webYAML, "replicas: 3", "replicas: -3", 1),
 		"good.yaml":       poolYAML, "syntax.json": "{\"apiVersion\": \"v1\",\n }",
@@ -731,7 +731,7 @@ func TestSimulateBadManifests(t *testing.T) {
 		{[]string{"-f", at("beta.yaml")}, []string{"beta.yaml: document 1: NodePool default: apiVersion: is karpenter.sh/v1beta1, which is not read, want karpenter.sh/v1", "karpenter migrate -f FILE", "kubectl get nodepools.v1.karpenter.sh"}},
 		{[]string{"-f", at("class.yaml")}, []string{"class.yaml: document 2: EC2NodeClass default: apiVersion: is karpenter.k8s.aws/v1beta1, which is not read, want karpenter.k8s.aws/v1", "karpenter migrate -f FILE", "kubectl get ec2nodeclasses.v1.karpenter.k8s.aws"}},
 		{[]string{"-f", at("alpha.yaml")}, []string{"Provisioner default: apiVersion: is karpenter.sh/v1alpha5, which is not read, want a NodePool of karpenter.sh/v1"}},
-		{[]string{"-f", at("quota.yaml")}, []string{"CapacityQuota all: apiVersion: is autoscaling.x-k8s.io/v1alpha1, which is not read, " +
+		{[]string{"-f", at("quota.yaml")}, []string{"CapacityQuota all: apiVersion: is autoscaling.x-k8s.io/v1alpha2, which is not read, " +
 			"want autoscaling.x-k8s.io/v1beta1"}},
 		{[]string{"-f", at("extensions.yaml")}, []string{"Deployment web: apiVersion: is extensions/v1beta1, which is not read, want apps/v1"}},
 		{[]string{"-f", at("negative.yaml")}, []string{"Deployment web: spec.replicas: is -3, want zero or more"}},

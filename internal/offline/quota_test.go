@@ -79,6 +79,30 @@ func TestQuotaInTheWay(t *testing.T) {
 	}
 }
 
+// TestQuotaOfTheAutoscaler checks that quotas and buffers of the older version count, as on an API server, which serves it.
+func TestQuotaOfTheAutoscaler(t *testing.T) {
+	const older = `apiVersion: autoscaling.x-k8s.io/v1alpha1
+kind: CapacityQuota
+metadata: {name: q}
+spec: {limits: {resources: {nodes: 0}}}
+---
+apiVersion: autoscaling.x-k8s.io/v1alpha1
+kind: CapacityBuffer
+metadata: {name: b, namespace: default}
+spec: {replicas: 2, podTemplateRef: {name: t}}
+`
+	folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": poolYAML, "older.yaml": older, "web.yaml": webYAML})
+	source := Source{Paths: []string{folder}, Cluster: &Cluster{}}
+	w, err := source.Read(t.Context(), DefaultPolicy())
+	if err != nil || len(w.Problems) > 0 {
+		t.Fatal(err, w.Problems)
+	}
+	policy := DefaultPolicy()
+	if a := w.Decide(&policy, 1).Answer(); len(a.Quotas) != 1 || a.Quotas[0].Unschedulable == 0 || len(w.buffers.objects) != 1 {
+		t.Errorf("quotas are %+v, and there are %d buffers, want one each, and pods that the quota excludes", a.Quotas, len(w.buffers.objects))
+	}
+}
+
 // TestSimulateQuotas checks that quotas of files limit the plan, what the answer says of them, and that a capture plans
 // the same.
 func TestSimulateQuotas(t *testing.T) {

@@ -17,7 +17,9 @@ import (
 // admitted are the kinds of which files are checked as an API server would check them.
 var admitted = []metav1.TypeMeta{ours("NodePool"), ours("NodeClaim"), {APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind},
 	{APIVersion: autoscalingv1beta1.GroupVersion.String(), Kind: autoscalingv1beta1.Kind},
-	{APIVersion: autoscalingv1beta1.GroupVersion.String(), Kind: autoscalingv1beta1.KindQuota}}
+	{APIVersion: autoscalingv1beta1.GroupVersion.String(), Kind: autoscalingv1beta1.KindQuota},
+	{APIVersion: autoscalingv1beta1.Group + "/v1alpha1", Kind: autoscalingv1beta1.Kind}, // which have the same fields
+	{APIVersion: autoscalingv1beta1.Group + "/v1alpha1", Kind: autoscalingv1beta1.KindQuota}}
 
 // ours returns the type of a kind of karpenter.sh.
 func ours(kind string) metav1.TypeMeta {

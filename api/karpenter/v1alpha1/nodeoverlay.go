@@ -88,10 +88,14 @@ type NodeOverlaySpec struct {
 	Weight *int32 `json:"weight,omitempty"`
 }
 
-// Requirement restricts one label. Its syntax is checked by the controller, which reports violations in the condition
-// ValidationSucceeded.
+// Requirement restricts one label. The controller checks it too, and reports violations in the condition
+// ValidationSucceeded: earlier definitions accepted any key and value.
 type Requirement struct {
 	// Key of the label.
+	// +kubebuilder:validation:MaxLength:=316
+	// +kubebuilder:validation:Pattern:=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
+	// +kubebuilder:validation:XValidation:message="a label of the domain karpenter.sh cannot be required, except karpenter.sh/capacity-type and karpenter.sh/nodepool",rule="self in ['karpenter.sh/capacity-type', 'karpenter.sh/nodepool'] || !self.matches('^[^/]*karpenter[.]sh(/|$)')"
+	// +kubebuilder:validation:XValidation:message="the label kubernetes.io/hostname cannot be required",rule="self != 'kubernetes.io/hostname'"
 	// +required
 	Key string `json:"key"`
 	// Operator that relates the label to the values: In, NotIn, Exists, DoesNotExist, or Gt, Lt, Gte and Lte,
@@ -99,9 +103,9 @@ type Requirement struct {
 	// +required
 	Operator karpv1.Operator `json:"operator"`
 	// Values of the label: at least one for In and NotIn; exactly one integer, zero or greater,
-	// for Gt, Lt, Gte and Lte; none for Exists and DoesNotExist. The length is bounded so that the API server accepts the
-	// cost of the rules; longer label values are invalid anyway.
-	// +kubebuilder:validation:items:MaxLength:=512
+	// for Gt, Lt, Gte and Lte; none for Exists and DoesNotExist.
+	// +kubebuilder:validation:items:MaxLength:=63
+	// +kubebuilder:validation:items:Pattern:=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
 	// +listType=atomic
 	// +optional
 	Values []string `json:"values,omitempty"`

@@ -40,6 +40,8 @@ type Server struct {
 	kinds    map[metav1.TypeMeta]*kind
 	// namespaced holds the kinds whose objects have a namespace.
 	namespaced map[metav1.TypeMeta]bool
+	// stored holds the versions in which objects are stored, if that needs no webhook.
+	stored map[metav1.TypeMeta]string
 }
 
 // New returns a Server with the definitions in api/crds. An error means that a generated file is broken.
@@ -49,16 +51,24 @@ func New() (*Server, error) {
 		return nil, err
 	}
 	s := &Server{versions: map[metav1.TypeMeta]*apiextensionsv1.JSONSchemaProps{}, kinds: map[metav1.TypeMeta]*kind{},
-		namespaced: map[metav1.TypeMeta]bool{}}
+		namespaced: map[metav1.TypeMeta]bool{}, stored: map[metav1.TypeMeta]string{}}
 	for _, d := range definitions {
 		for i := range d.Spec.Versions {
 			v := &d.Spec.Versions[i]
 			name := metav1.TypeMeta{APIVersion: d.Spec.Group + "/" + v.Name, Kind: d.Spec.Names.Kind}
 			s.versions[name] = v.Schema.OpenAPIV3Schema
 			s.namespaced[name] = d.Spec.Scope == apiextensionsv1.NamespaceScoped
+			if converted := d.Spec.Conversion; converted == nil || converted.Strategy == apiextensionsv1.NoneConverter {
+				s.stored[name] = d.Spec.Group + "/" + storedVersion(d)
+			}
 		}
 	}
 	return s, nil
+}
+
+func storedVersion(d *apiextensionsv1.CustomResourceDefinition) string {
+	return d.Spec.Versions[slices.IndexFunc(d.Spec.Versions,
+		func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })].Name
 }
 
 // Create returns the reasons why the object, given as decoded JSON, could not be created, ordered by the names of the
@@ -68,8 +78,8 @@ func (s *Server) Create(object map[string]any) ([]Refusal, error) {
 	return refusals, err
 }
 
-// Admit also returns the object as it would be stored: without a status, and with its defaults. It is nil if it cannot
-// be read.
+// Admit also returns the object as it would be stored: without a status, with its defaults, and in the stored version,
+// unless a webhook converts to that. It is nil if it cannot be read.
 func (s *Server) Admit(object map[string]any) (stored map[string]any, refusals []Refusal, err error) {
 	name := metav1.TypeMeta{}
 	name.APIVersion, _ = object["apiVersion"].(string)
@@ -90,7 +100,11 @@ func (s *Server) Admit(object map[string]any) (stored map[string]any, refusals [
 	if err := utiljson.Unmarshal(encoded, &stored); err != nil { // integers become int64, as on a server
 		return nil, nil, fmt.Errorf("reading what was encoded: %w", err)
 	}
-	return stored, k.create(stored), nil
+	refusals = k.create(stored)
+	if version := s.stored[name]; version != "" {
+		stored["apiVersion"] = version
+	}
+	return stored, refusals, nil
 }
 
 // kind is one version of a kind with its compiled schema and rules.

@@ -33,6 +33,12 @@ spec:
   securityGroupSelectorTerms: [{id: sg-0123456789abcdef0}]
 `
 
+const overlay = `apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: a}
+spec: {requirements: [{key: a, operator: In, values: [b]}], price: "1"}
+`
+
 // refused lists mistakes: what is replaced in a valid object, and the expected refusal, as a field and part of the
 // problem.
 var refused = []struct {
@@ -43,6 +49,10 @@ var refused = []struct {
 	{"pool", pool, nil, nil},
 	{"class", class, nil, nil},
 	{"simulated class", "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\nspec: {}\n", nil, nil},
+	{"overlay", overlay, nil, nil},
+	{"key of an overlay", overlay, []string{"key: a", "key: a b"}, [][2]string{{"spec.requirements[0].key", `is "a b", want`}}},
+	{"restricted key of an overlay", overlay, []string{"key: a", "key: karpenter.sh/registered"}, [][2]string{{"spec.requirements[0].key", "the domain karpenter.sh"}}},
+	{"value of an overlay", overlay, []string{"values: [b]", "values: [b c]"}, [][2]string{{"spec.requirements[0].values[0]", `is "b c", want`}}},
 	{"status is not looked at", pool + "status: 5\n", nil, nil},
 	{"null is as if it were not there", pool + "  weight: null\n", nil, nil},
 	{"no kind of ours", pool, []string{"kind: NodePool", "kind: NodePools"}, [][2]string{{"apiVersion", "karpenter.sh/v1 has no kind NodePools"}}},
@@ -158,6 +168,32 @@ func TestForms(t *testing.T) {
 	for pattern := range forms {
 		if !strings.Contains(all.String(), "pattern: "+pattern+"\n") {
 			t.Errorf("no definition has the pattern %s", pattern)
+		}
+	}
+}
+
+// TestStoredVersion verifies in which version an object is stored: versions of one schema need no conversion, and those that
+// a webhook converts stay as they are.
+func TestStoredVersion(t *testing.T) {
+	server, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ text, want string }{
+		{"{apiVersion: autoscaling.x-k8s.io/v1alpha1, kind: CapacityQuota, metadata: {name: a}, spec: {limits: {resources: {cpu: 3}}}}",
+			"autoscaling.x-k8s.io/v1beta1"},
+		{"{apiVersion: autoscaling.x-k8s.io/v1alpha1, kind: CapacityBuffer, metadata: {name: a, namespace: b}, spec: {podTemplateRef: {name: a}, replicas: 2}}",
+			"autoscaling.x-k8s.io/v1beta1"},
+		{"{apiVersion: karpenter.sh/v1alpha5, kind: Provisioner, metadata: {name: a}}", "karpenter.sh/v1alpha5"},
+		{strings.Replace(pool, "karpenter.sh/v1\n", "karpenter.sh/v1beta1\n", 1), "karpenter.sh/v1beta1"},
+	} {
+		object := map[string]any{}
+		if err := yaml.Unmarshal([]byte(test.text), &object); err != nil {
+			t.Fatal(err)
+		}
+		stored, _, err := server.Admit(object)
+		if err != nil || stored["apiVersion"] != test.want {
+			t.Errorf("%v is stored as %v (error %v), want %s", object["apiVersion"], stored["apiVersion"], err, test.want)
 		}
 	}
 }

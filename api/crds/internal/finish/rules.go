@@ -53,11 +53,11 @@ var rulesOf = map[string][]rule{
 }
 
 // alsoServed lists, by kind, versions that are served without conversion and with the schema of the stored
-// version.
-var alsoServed = map[string][]string{"Provisioner": {"v1alpha3", "v1alpha4"}}
+// version. Those of CapacityBuffer and CapacityQuota are in the Cluster Autoscaler's definitions, too: its manifests
+// are accepted, and so is this definition where it has stored objects of that version.
+var alsoServed = map[string][]string{"Provisioner": {"v1alpha3", "v1alpha4"}, "CapacityBuffer": {"v1alpha1"}, "CapacityQuota": {"v1alpha1"}}
 
-// serveAlso adds these versions, once. Nothing is converted between them, because they share one schema, which
-// keeps all fields.
+// serveAlso adds these versions, once. Nothing is converted between them, because they share one schema.
 func serveAlso(definition *apiextensionsv1.CustomResourceDefinition, names []string) {
 	stored := definition.Spec.Versions[len(definition.Spec.Versions)-1]
 	var versions []apiextensionsv1.CustomResourceDefinitionVersion
