@@ -313,6 +313,8 @@ func testRepair(t *testing.T, s *apiServer) {
 		t.Error("a healthy node was replaced")
 	}
 	w.counted("unhealthy", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedUnhealthy, "general", "spot", "", "graceful"))
+	w.counted("pods of unhealthy nodes", 1,
+		w.metrics.PodsDisruptionInitiated.WithLabelValues(telemetry.DisruptedUnhealthy, "general", "spot", "", "graceful"))
 	w.counted("unhealthy by condition", 1, w.metrics.NodeClaimsUnhealthyDisrupted.WithLabelValues("ready", "general", "spot", "image-1"))
 	w.untilSaid("Disrupting NodeClaim: Unhealthy")
 }

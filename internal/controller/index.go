@@ -68,3 +68,12 @@ func Index(ctx context.Context, mgr ctrl.Manager) error {
 }
 
 func poolLabel(o client.Object) string { return o.GetLabels()[karpv1.LabelNodePool] }
+
+// PodsOn returns the pods of a node for metrics: none if they cannot be read.
+func PodsOn(ctx context.Context, c client.Reader, node string) []corev1.Pod {
+	var pods corev1.PodList
+	if node == "" || c.List(ctx, &pods, client.UnsafeDisableDeepCopy, client.MatchingFields{FieldPodNode: node}) != nil {
+		return nil
+	}
+	return pods.Items
+}

@@ -691,6 +691,7 @@ func testNodeRemovedByForce(t *testing.T, s *apiServer) {
 	w.start()
 	claim, node := w.running("forced")
 	kept, _ := w.running("kept-beside")
+	w.pod("left", node, nil)
 	w.force(node)
 	w.untilSaid("NodeGone")
 	w.gone(claim)
@@ -701,6 +702,8 @@ func testNodeRemovedByForce(t *testing.T, s *apiServer) {
 		t.Error("a claim with a node was collected")
 	}
 	w.counted("by reason", 1, w.metrics.NodeClaimsDisrupted.WithLabelValues(telemetry.DisruptedGarbageCollected,
+		"general", "spot", "", "graceful"))
+	w.counted("pods", 1, w.metrics.PodsDisruptionInitiated.WithLabelValues(telemetry.DisruptedGarbageCollected,
 		"general", "spot", "", "graceful"))
 }
 

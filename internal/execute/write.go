@@ -252,8 +252,7 @@ func (x *Executor) deleted(ctx context.Context, claim *karpv1.NodeClaim, reason 
 	x.Store.Deleted(claim)
 	as, policy := strings.ToLower(string(reason)), x.policy(ctx, claim, reason)
 	x.Metrics.Disrupted(claim, as, policy)
-	x.Metrics.PodsDisruptionInitiated.WithLabelValues(telemetry.DisruptedLabels(claim, as, policy)...).
-		Add(float64(x.movedPods(ctx, claim.Status.NodeName)))
+	x.Metrics.Moving(claim, as, policy, x.podsOn(ctx, claim.Status.NodeName))
 	x.Recorder.Emit(telemetry.DisruptionTerminating(claim, karpv1.DisruptionReason(reason)))
 	node := &corev1.Node{}
 	if x.Client.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node) == nil {
@@ -264,20 +263,11 @@ func (x *Executor) deleted(ctx context.Context, claim *karpv1.NodeClaim, reason 
 // podNode is controller.FieldPodNode, which this package does not import.
 const podNode = "spec.nodeName"
 
-// movedPods returns the number of pods on a node that have to move: those that run, are not of a DaemonSet and are not
-// static.
-func (x *Executor) movedPods(ctx context.Context, node string) int {
+// podsOn returns the pods of a node, none if they cannot be read.
+func (x *Executor) podsOn(ctx context.Context, node string) []corev1.Pod {
 	var pods corev1.PodList
 	if node == "" || x.Client.List(ctx, &pods, client.UnsafeDisableDeepCopy, client.MatchingFields{podNode: node}) != nil {
-		return 0
+		return nil
 	}
-	count := 0
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		static := pod.Annotations[corev1.MirrorPodAnnotationKey] != ""
-		if pod.DeletionTimestamp == nil && !static && !karpv1.EndedPod(pod) && !karpv1.DaemonPod(pod) {
-			count++
-		}
-	}
-	return count
+	return pods.Items
 }

@@ -71,8 +71,8 @@ func newAWS(f factory) *AWS {
 			"zone_id", "capacity_type", "reason"),
 		TerminationFailures: f.counter(cloud, "instance_termination_failures_total", "Instances that EC2 did not terminate.", "zone", "zone_id"),
 		BatchTime: f.histogram(cloud, "batcher_batch_time_seconds", "Time for which a batch was collected.",
-			prometheus.DefBuckets, "batcher"),
-		BatchSize: f.histogram(cloud, "batcher_batch_size", "Size of a batch.", prometheus.ExponentialBuckets(1, 2, 11), "batcher"),
+			DurationBuckets(), "batcher"),
+		BatchSize: f.histogram(cloud, "batcher_batch_size", "Size of a batch.", sizeBuckets(), "batcher"),
 		UserData: f.gauge("ec2nodeclasses", "userdata_bytes",
 			"Size of the user data of a class's machines; EC2 takes 16384 bytes.", "nodeclass"),
 
@@ -162,4 +162,10 @@ func NotYetActedOn(object client.Object, message string) Event {
 // WaitingOnClaimTermination reports which NodeClaims block the deletion of a node class.
 func WaitingOnClaimTermination(object client.Object, message string) Event {
 	return event(object, normal, ReasonWaitingOnClaimTermination, message, uid(object))
+}
+
+// sizeBuckets returns the buckets of the sizes of batches, which are those of upstream.
+func sizeBuckets() []float64 {
+	return []float64{1, 2, 4, 5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100, 125, 150, 175, 200, 225, 250, 275, 300,
+		350, 400, 450, 500, 550, 600, 650, 700, 800, 900, 1000}
 }

@@ -3,6 +3,8 @@ package telemetry
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
@@ -10,6 +12,20 @@ import (
 // deletion is a consolidation, otherwise empty.
 func (m *Metrics) Disrupted(claim *karpv1.NodeClaim, reason string, policy karpv1.ConsolidationPolicy) {
 	m.NodeClaimsDisrupted.WithLabelValues(DisruptedLabels(claim, reason, policy)...).Inc()
+}
+
+// Moving counts the pods that have to move because the claim of their node is deleted: those that run, are not of a DaemonSet
+// and are not static. The labels are those of Disrupted.
+func (m *Metrics) Moving(claim *karpv1.NodeClaim, reason string, policy karpv1.ConsolidationPolicy, pods []corev1.Pod) {
+	count := 0
+	for i := range pods {
+		pod := &pods[i]
+		static := pod.Annotations[corev1.MirrorPodAnnotationKey] != ""
+		if pod.DeletionTimestamp == nil && !static && !karpv1.EndedPod(pod) && !karpv1.DaemonPod(pod) {
+			count++
+		}
+	}
+	m.PodsDisruptionInitiated.WithLabelValues(DisruptedLabels(claim, reason, policy)...).Add(float64(count))
 }
 
 // DisruptedLabels returns the values of the labels of NodeClaimsDisrupted and PodsDisruptionInitiated.

@@ -105,8 +105,8 @@ type Metrics struct {
 	PodsEvictionRequests *prometheus.CounterVec
 	// PodsDrained counts pods that were evicted or deleted in a drain. Label: reason.
 	PodsDrained *prometheus.CounterVec
-	// PodsDisruptionInitiated counts the pods that have to move because the voluntary disruption of their node has begun. Labels:
-	// those of NodeClaimsDisrupted.
+	// PodsDisruptionInitiated counts the pods that have to move because a command, or the controller for another reason (expired,
+	// unhealthy, garbage_collected), has deleted the claim of their node. Labels: those of NodeClaimsDisrupted.
 	PodsDisruptionInitiated *prometheus.CounterVec
 
 	// SchedulingDuration is the duration of one scheduling pass. Label: controller.
@@ -274,8 +274,8 @@ func (f factory) pods(m *Metrics) {
 		DurationBuckets()).WithLabelValues().(prometheus.Histogram)
 	m.PodsEvictionRequests = f.counter(s, "eviction_requests_total", "Eviction requests by HTTP status.", "code")
 	m.PodsDisruptionInitiated = f.counter(s, "disruption_initiated_total",
-		"Pods, other than those of DaemonSets, on nodes whose voluntary disruption has begun.", "reason", "nodepool", "capacity_type",
-		"consolidation_policy", "termination_mode")
+		"Pods, other than those of DaemonSets, on nodes whose NodeClaim a disruption, expiration, repair or garbage collection deleted.",
+		"reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode")
 	m.PodsDrained = f.counter(s, "drained_total", "Pods removed from nodes that are being removed.", "reason")
 }
 

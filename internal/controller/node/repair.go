@@ -357,6 +357,7 @@ func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, problem u
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventUnhealthy))
 	pool, capacity := claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]
 	r.Metrics.Disrupted(claim, telemetry.DisruptedUnhealthy, "")
+	r.Metrics.Moving(claim, telemetry.DisruptedUnhealthy, "", controller.PodsOn(ctx, r.Client, claim.Status.NodeName))
 	r.Metrics.NodeClaimsUnhealthyDisrupted.WithLabelValues(snake(string(problem.condition)), pool, capacity, claim.Status.ImageID).Inc()
 	return nil
 }

@@ -293,4 +293,5 @@ func (c *Collector) collected(ctx context.Context, claim *karpv1.NodeClaim, gone
 	ctrl.LoggerFrom(ctx).Info("deleted a claim whose "+gone+" is gone", "nodeClaim", claim.Name, "node",
 		claim.Status.NodeName, "providerID", claim.Status.ProviderID)
 	c.Metrics.Disrupted(claim, telemetry.DisruptedGarbageCollected, "")
+	c.Metrics.Moving(claim, telemetry.DisruptedGarbageCollected, "", controller.PodsOn(ctx, c.Client, claim.Status.NodeName))
 }

@@ -248,6 +248,7 @@ func (r *Reconciler) expire(ctx context.Context, claim *karpv1.NodeClaim) (expir
 		claim.Spec.ExpireAfter.String(), "providerID", claim.Status.ProviderID)
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventExpired))
 	r.Metrics.Disrupted(claim, telemetry.DisruptedExpired, "")
+	r.Metrics.Moving(claim, telemetry.DisruptedExpired, "", controller.PodsOn(ctx, r.Client, claim.Status.NodeName))
 	return true, 0, nil
 }
 
