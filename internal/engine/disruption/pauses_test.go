@@ -3,6 +3,7 @@ package disruption_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,11 +84,17 @@ func (w *renewing) pass() disruption.Proposal {
 		commands = again
 	}
 	w.under = append(w.under, commands...)
+	for _, a := range guard.Undone(w.snapshot()) {
+		w.do(a)
+	}
 	return p
 }
 
 func (w *renewing) do(action plan.Action) {
 	edit := func(claim string, change func(*model.NodeSpec)) {
+		if _, there := w.nodes[claim]; !there {
+			claim = strings.TrimPrefix(claim, "claim-") // a replacement: its node has the name of its claim
+		}
 		if n, there := w.nodes[claim]; there {
 			change(&n)
 			w.nodes[claim] = n
@@ -105,7 +112,7 @@ func (w *renewing) do(action plan.Action) {
 	case plan.CreateClaim:
 		w.launched = append(w.launched, w.now)
 		w.nodes[a.NewClaim.Name] = model.NodeSpec{Name: a.NewClaim.Name, UID: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: a.NewClaim.Name, Pool: "p",
-			Stage: model.Launching, Created: w.now, Requirements: a.NewClaim.Requirements, Requests: a.NewClaim.Requests}
+			Stage: model.Launching, Created: w.now, Requirements: a.NewClaim.Requirements, Requests: a.NewClaim.Requests, Renewal: a.Reason == "drifted"}
 	case plan.DeleteClaim:
 		w.pods = slices.DeleteFunc(w.pods, func(p model.PodSpec) bool { return p.Node == w.nodes[a.Claim].Name })
 		delete(w.nodes, a.Claim)
@@ -199,5 +206,46 @@ func TestPauseEnds(t *testing.T) {
 	}
 	if len(w.pool.Pauses) > 0 {
 		t.Errorf("pauses %+v after a replacement is initialized", w.pool.Pauses)
+	}
+}
+
+// flip lets the template of the pool change for so long, each time that a replacement has been initialized for 20 seconds.
+// Evicted pods are created again, and run on the replacements.
+func (w *renewing) flip(length time.Duration) {
+	need := len(w.pods)
+	for range int(length / time.Second) {
+		for claim, n := range w.nodes {
+			if n.Stage == model.Initialized && n.Drifted == "" && w.now.Sub(n.InitializedAt) >= 20*time.Second {
+				n.Drifted, n.DriftedSince = "NodePoolDrifted", w.now
+				w.nodes[claim] = n
+			}
+			if bound := func(p model.PodSpec) bool { return p.Node == n.Name }; n.Stage == model.Initialized && len(w.pods) < need && !slices.ContainsFunc(w.pods, bound) {
+				p := pod("pod", fmt.Sprintf("web-%s-%d", n.Name, w.now.Unix()), map[string]string{"node": "," + n.Name})
+				p.Requests = []quantity.Amount{{Name: "cpu", Value: 1900}}
+				w.pods = append(w.pods, p)
+			}
+		}
+		w.run(time.Second)
+	}
+}
+
+// TestFlippingTemplate checks that drift waits, longer each time, if the replacements of drifted nodes drift as well, and
+// that an edit during the replacement of the nodes delays nothing.
+func TestFlippingTemplate(t *testing.T) {
+	w := newRenewing(t, plan.Drifted, 4)
+	w.initialized = 10 * time.Second
+	w.flip(2 * time.Minute)
+	twice := len(w.launched)
+	if twice < 8 {
+		t.Errorf("%d nodes launched in two minutes, want the four and their replacements without a pause", twice)
+	}
+	w.flip(28 * time.Minute)
+	if got := len(w.launched); got > 16 {
+		t.Errorf("%d nodes launched in half an hour, want at most four for each node: %v", got, w.launched)
+	}
+	before := len(w.launched)
+	w.flip(35 * time.Minute)
+	if got := len(w.launched) - before; got == 0 || got > 2 {
+		t.Errorf("%d nodes launched in the next 35 minutes, want one after each pause: %v", got, w.launched[before:])
 	}
 }

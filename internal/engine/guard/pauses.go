@@ -46,7 +46,11 @@ func (g *Guard) pausesOf(pool *model.Pool, cmd plan.Command) pause.List {
 	}
 	var list pause.List
 	for _, key := range keysOf(pool.Name, cmd) {
-		list = append(list, g.undone.of(pool, key))
+		p := g.undone.of(pool, key)
+		if until := g.undone.trial[key]; p.Remembered(g.snap.Now) && until.After(p.Until) {
+			p.Until = until
+		}
+		list = append(list, p)
 	}
 	return list
 }

@@ -44,10 +44,12 @@ type undone struct {
 	changed pause.List
 	// lasted is when the last command began whose effect has lasted, by key.
 	lasted map[pause.Key]time.Time
+	// trial is until when the effect of a command after the pause must be awaited, by key.
+	trial map[pause.Key]time.Time
 }
 
 func findUndone(snap *model.Snapshot) *undone {
-	u := &undone{snap: snap, lasted: map[pause.Key]time.Time{}}
+	u := &undone{snap: snap, lasted: map[pause.Key]time.Time{}, trial: map[pause.Key]time.Time{}}
 	var moved []destination
 	for _, n := range snap.Nodes {
 		if !n.Ours() {
@@ -56,6 +58,7 @@ func findUndone(snap *model.Snapshot) *undone {
 		u.renewal(n)
 		if d, is := destinationOf(snap, n); is {
 			moved = append(moved, d)
+			u.await(n.Pool, plan.Underutilized, d.since, d.until)
 		}
 	}
 	if len(moved) > 0 {
@@ -114,6 +117,17 @@ func (u *undone) last(pool string, reason plan.Reason, began time.Time) {
 	}
 }
 
+// await records that the effect of a command is seen at that time. Only a command after the pause is a trial.
+func (u *undone) await(name string, reason plan.Reason, began, until time.Time) {
+	pool, key := u.snap.Pool(name), undoneKey(name, reason)
+	if pool == nil {
+		return
+	}
+	if p := pool.Pauses.Of(key); !p.Until.IsZero() && !p.Covers(began) && until.After(u.trial[key]) {
+		u.trial[key] = until
+	}
+}
+
 // renewal evaluates the node if it was launched in place of a drifted one.
 func (u *undone) renewal(n *model.Node) {
 	switch now := u.snap.Now; {
@@ -121,6 +135,8 @@ func (u *undone) renewal(n *model.Node) {
 	case n.Drifted != "" && n.DriftedSince.Sub(n.Created) < renewalStands && now.Sub(n.DriftedSince) < renewalStands:
 		u.fail(n.Pool, plan.Drifted, n.Created, "node "+n.Name+" was launched in place of a drifted node and has drifted after "+
 			n.DriftedSince.Sub(n.Created).Round(time.Second).String()+" ("+n.Drifted+"): something changes NodePool "+n.Pool+" repeatedly, or its node class")
+	case n.Drifted == "" && n.Stage == model.Initialized && now.Sub(n.InitializedAt) < 2*Settling:
+		u.await(n.Pool, plan.Drifted, n.Created, n.InitializedAt.Add(2*Settling))
 	case n.Drifted == "" && n.Stage == model.Initialized && now.Sub(n.Created) >= renewalStands:
 		u.last(n.Pool, plan.Drifted, n.Created)
 	}
