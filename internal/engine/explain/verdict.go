@@ -136,6 +136,10 @@ var sayings = [...]saying{
 	plan.QuotaReached:        {"QuotaReached", quotaReached},
 
 	plan.SpreadExceeded: {"SpreadExceeded", func(o operands) string {
+		if o.Need > 0 {
+			return "the topology spread constraint on " + o.key() + " has minDomains " + strconv.FormatInt(o.Need, 10) + ", and these pods have " +
+				count(int(o.Have), "domain") + strings.TrimSuffix(": "+o.Domain, ": ") + "; each of these has as many pods as maxSkew allows"
+		}
 		text := "every remaining domain would exceed the maxSkew of the topology spread constraint on " + o.key()
 		if o.Domain != "" {
 			text += ": " + o.Domain + " counts as a domain, and these pods cannot get a node there"

@@ -205,6 +205,29 @@ func (ad *admission) leastOutOfReach(rs *rules, c *choices, key label.Key) strin
 	return ""
 }
 
+// tooFew returns the domains of a spread constraint on the key that has fewer than its minDomains, and that number; 0
+// if there is no such constraint.
+func (ad *admission) tooFew(rs *rules, c *choices, key label.Key) (domains []string, wanted int) {
+	for i := range rs.spreads {
+		s := &rs.spreads[i]
+		if s.counter.key != key || s.minDomains <= 1 {
+			continue
+		}
+		domains = nil
+		for atom := range s.counter.counts {
+			known := s.counter.counts[atom] > 0 || s.counter.domains.Has(atom)
+			if reached := func(d *domain) bool { return rs.atom(d, key) == atom }; ad.space.IsValue(key, atom) &&
+				(known || slices.ContainsFunc(c.domains, reached)) {
+				domains = append(domains, ad.space.Value(key, atom))
+			}
+		}
+		if slices.Sort(domains); len(domains) < s.minDomains {
+			return domains, s.minDomains
+		}
+	}
+	return nil, 0
+}
+
 type floorKey struct {
 	epoch     int
 	binding   bool

@@ -1,6 +1,8 @@
 package placement
 
 import (
+	"strings"
+
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -155,7 +157,11 @@ func (r *refusals) between(pg *pendingGroup) plan.Verdict {
 	}
 	rule := tally.sorted()[0].Rule
 	if rule.Code == plan.SpreadExceeded {
-		rule.Domain = r.admission.leastOutOfReach(pg.rules, &pg.choices, rule.Key)
+		if few, wanted := r.admission.tooFew(pg.rules, &pg.choices, rule.Key); wanted > 0 {
+			rule.Domain, rule.Have, rule.Need = strings.Join(few, ", "), int64(len(few)), int64(wanted)
+		} else {
+			rule.Domain = r.admission.leastOutOfReach(pg.rules, &pg.choices, rule.Key)
+		}
 	}
 	return rule
 }

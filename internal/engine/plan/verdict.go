@@ -55,7 +55,8 @@ const (
 	NodeLimitReached
 
 	// SpreadExceeded: every remaining domain would exceed maxSkew of a topology spread constraint (Key; Domain: the one with
-	// the fewest pods, if these pods cannot get a node there).
+	// the fewest pods, if these pods cannot get a node there). With Need, the cause is that there are fewer domains than
+	// minDomains (Need; Have: their number; Domain: their names).
 	SpreadExceeded
 	// AffinityUnmet: no remaining domain has a pod that a required affinity term selects (Key).
 	AffinityUnmet
