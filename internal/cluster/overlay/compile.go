@@ -120,6 +120,10 @@ func checkRequirement(r karpv1alpha1.Requirement, rules karpv1.LabelRules) strin
 // prices would overflow.
 const maxPrice = 1e6
 
+// dearPrice is above every provider's price in USD per hour. An adjustment that raises it beyond maxPrice would make the
+// prices of all types equal, because none is higher.
+const dearPrice = 1000
+
 // readPrice reads the price or the adjustment. The definition bounds their syntax; one that was installed by another
 // version may not.
 func (o *compiled) readPrice(spec *karpv1alpha1.NodeOverlaySpec) (problem string) {
@@ -138,10 +142,15 @@ func (o *compiled) readPrice(spec *karpv1alpha1.NodeOverlaySpec) (problem string
 		if err != nil || math.IsNaN(by) || math.IsInf(by, 0) {
 			return fmt.Sprintf("spec.priceAdjustment: %q is neither an amount nor a percentage", *spec.PriceAdjustment)
 		}
-		o.changesPrice = true
-		if o.adjust = func(usd float64) float64 { return min(max(0, usd+by), maxPrice) }; percent {
-			o.adjust = func(usd float64) float64 { return min(max(0, usd*(1+by/100)), maxPrice) }
+		adjusted := func(usd float64) float64 { return usd + by }
+		if percent {
+			adjusted = func(usd float64) float64 { return usd * (1 + by/100) }
 		}
+		if adjusted(dearPrice) > maxPrice {
+			return fmt.Sprintf("spec.priceAdjustment: %q makes %d USD per hour more than %d, the highest price; all types would have it", *spec.PriceAdjustment,
+				dearPrice, int(maxPrice))
+		}
+		o.changesPrice, o.adjust = true, func(usd float64) float64 { return min(max(0, adjusted(usd)), maxPrice) }
 	}
 	return ""
 }
