@@ -277,6 +277,9 @@ func Run(h History, opts Options) *Result {
 	if doubtful(h.Seed) {
 		calm = calm.Add(lastLie)
 	}
+	if w.setting.late != nil {
+		calm = calm.Add(lastLate)
+	}
 	for w.failure == nil && w.next(calm) {
 	}
 	if w.failure == nil {

@@ -84,6 +84,7 @@ func (w *world) punctual() {
 	if l == nil {
 		return
 	}
+	w.say("nothing is late any more")
 	for _, m := range l.marks {
 		for _, n := range w.api.nodes() {
 			if m.label == "" && n.tainted(m.taint) {
@@ -164,6 +165,7 @@ func (w *world) flip(f *flip) {
 		return
 	}
 	t := w.setting.templates[f.pool]
+	w.say("the template of %s flips", f.pool)
 	if f.ahead = !f.ahead; f.ahead {
 		t.generation++
 	} else {

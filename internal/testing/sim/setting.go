@@ -108,6 +108,7 @@ func newSetting(seed uint64, rng *rand.Rand) *setting {
 	s.even(seed)
 	s.preempts(seed)
 	s.limit(seed)
+	s.delay(seed)
 	return s
 }
 

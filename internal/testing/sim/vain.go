@@ -188,7 +188,8 @@ func (c *checks) purchases(need string, list []*attempt) {
 	last := counted[len(counted)-1]
 	if n, most := rounds(counted), pausesWithin(last.at.Sub(from)+2*reacts); n > most {
 		c.fail(NothingInVain, "%d purchases for %s were in vain, the fourth has shown it at %.0f; %d rounds of them came later, "+
-			"the last is %s at %.0f; at most %d may be", len(list), need, from.Sub(epoch).Seconds(), n, last.name, last.at.Sub(epoch).Seconds(), most)
+			"the last is %s at %.0f; at most %d may be", len(list), need, from.Sub(epoch).Seconds(), n, last.name,
+			last.at.Sub(epoch).Seconds(), most)
 	}
 }
 

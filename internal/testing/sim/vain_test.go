@@ -46,7 +46,7 @@ func lateWorld(seed uint64, percent int64, a *app, l *late) *world {
 func plainType(cpu int64) model.InstanceType {
 	t := model.InstanceType{Name: fmt.Sprintf("c-%dx", cpu), Capacity: amounts(1000*cpu, 2*gibi*cpu),
 		Allocatable: amounts(1000*cpu-100, 2*gibi*cpu-gibi/4),
-		Offerings: []model.Offering{{Zone: "a", CapacityType: "on-demand", Price: 40_000_000 * cpu, Available: true}}}
+		Offerings:   []model.Offering{{Zone: "a", CapacityType: "on-demand", Price: 40_000_000 * cpu, Available: true}}}
 	t.Capacity[2].Value, t.Allocatable[2].Value = 110, 110
 	t.Requirements = exactly(map[string]string{model.LabelType: t.Name, labelArch: "amd64", model.LabelZone: "a",
 		model.LabelCapacityType: "on-demand"})
@@ -100,8 +100,8 @@ func inVain() map[string]func(seed uint64) *world {
 				&late{marks: []mark{surprise}})
 		},
 		"A14: the same, each is replaced every three minutes": func(seed uint64) *world {
-			return lateWorld(seed, 100, &app{name: "step", replicas: 30, every: 3 * time.Minute, pod: pod{bare: true, requests: amounts(900, gibi/4)}},
-				&late{marks: []mark{surprise}})
+			a := &app{name: "step", replicas: 30, every: 3 * time.Minute, pod: pod{bare: true, requests: amounts(900, gibi/4)}}
+			return lateWorld(seed, 100, a, &late{marks: []mark{surprise}})
 		},
 		"A15: a template that flips every seven seconds, budget 100%": flips(100),
 		"A15: the same, budget 10%":                                   flips(10),

@@ -85,6 +85,9 @@ func newWorld(seed uint64, opts Options) *world {
 		}
 	}
 	w.start()
+	if w.setting.late != nil {
+		w.belated()
+	}
 	w.after(0, w.own)
 	w.after(0, w.schedule)
 	w.after(0, w.sweep)

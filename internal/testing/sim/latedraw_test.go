@@ -1,0 +1,35 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestLateHistories runs histories in worlds in which something is late. It only logs what fails until vainMended is set.
+func TestLateHistories(t *testing.T) {
+	opts := Production()
+	histories := uint64(14)
+	if _, nightly := night(); nightly {
+		histories = 300
+	}
+	seen := map[string]bool{"flips": false, "DaemonSet created-": false, "nothing is late any more": false}
+	for seed := Late; seed < Late+histories; seed++ {
+		r := Run(NewHistory(seed), opts)
+		switch {
+		case r.Failure == nil:
+		case vainMended:
+			report(t, NewHistory(seed))
+		default:
+			t.Logf("seed %d: %v", seed, r.Failure)
+		}
+		for what := range seen {
+			seen[what] = seen[what] || slices.ContainsFunc(r.Trace, func(line string) bool { return strings.Contains(line, what) })
+		}
+	}
+	for what, happened := range seen {
+		if !happened {
+			t.Errorf("no trace contains %q", what)
+		}
+	}
+}
