@@ -80,7 +80,8 @@ type line struct {
 }
 
 type cell struct {
-	Text string
+	// Title is that of the column, which narrow screens show beside the text.
+	Text, Title string
 	// Long texts are broken into lines.
 	Number, Long bool
 }
@@ -142,7 +143,10 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 
 // fromReading sets what a page says of its reading. A page does not wait for the cost, which the script asks for.
 func (p *page) fromReading(ctx context.Context, at *reading, patience time.Duration) {
-	p.Number, p.At, p.PriceSource = at.number, at.At().UTC().Format("2006-01-02 15:04:05 UTC"), at.PriceSource()
+	p.Number, p.PriceSource = at.number, at.PriceSource()
+	if now := at.At(); now.Unix() > 0 {
+		p.At = now.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
 	if cost, err, ready := at.cost.ask(ctx, patience); ready && err == nil {
 		p.Cost = costFacts(&cost)
 	}
@@ -202,7 +206,7 @@ func tableOf(name string, q url.Values, v *shown) *tablePage {
 			l.URL = with(name, q, v.Link, row.ID)
 		}
 		for j, c := range row.Cells {
-			l.Cells = append(l.Cells, cell{c.Text, s.Columns[j].Number, len(c.Text) > longText})
+			l.Cells = append(l.Cells, cell{c.Text, s.Columns[j].Title, s.Columns[j].Number, len(c.Text) > longText})
 		}
 		t.Rows = append(t.Rows, l)
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,9 +24,11 @@ import (
 // Report is the views of one reading as a document that stands alone.
 type Report struct {
 	Source, At, PriceSource string
-	Cost                    []fact
-	Sections                []section
-	Incomplete, Problems    []string
+	// Summary is the answer in one sentence.
+	Summary              string
+	Cost                 []fact
+	Sections             []section
+	Incomplete, Problems []string
 
 	cost view.Cost
 }
@@ -49,10 +52,10 @@ var reported = []struct {
 	show  func(*request) (*shown, error)
 	query url.Values
 }{
-	{"fleet", showFleet, url.Values{"color": {string(picture.Why)}}},
 	{"plan", showPlan, nil},
 	{"savings", showSavings, nil},
 	{"pending", showPending, nil},
+	{"fleet", showFleet, url.Values{"color": {string(picture.Why)}}},
 }
 
 // noTimeout is a patience that outlasts every view.
@@ -81,7 +84,46 @@ func NewReport(ctx context.Context, o *offline.Overview, source string, examined
 		r.Sections = append(r.Sections, section{of.name, v})
 	}
 	r.Sections = append(r.Sections, findings(examined))
+	plan, _, _ := at.plan.ask(ctx, noTimeout)
+	blockers, _, _ := at.savings.ask(ctx, noTimeout)
+	r.Summary = summary(plan, blockers)
 	return r, nil
+}
+
+// summary says what the plan saves and what keeps most of the rest. Both parts are computed already.
+func summary(p *view.Plan, blockers []view.Blocker) string {
+	saving, steps, price := 0.0, 0, p.Before.Price
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if len(s.Remove) > 0 { // launches for pending pods are no saving
+			saving, steps = saving+price-s.Price, steps+1
+		}
+		price = s.Price
+	}
+	text := "Nothing can be saved now."
+	if saving > 0 {
+		text = fmt.Sprintf("%.0f USD a month can be saved in %s.", saving*view.HoursPerMonth, plural(steps, "step"))
+	}
+	var most view.Blocker
+	for _, b := range blockers {
+		if b.Known && b.Saving > most.Saving {
+			most = b
+		}
+	}
+	if most.Saving*view.HoursPerMonth >= 1 {
+		text += fmt.Sprintf(" %s %s keeps %.0f more.", most.Kind, most.Name, most.Saving*view.HoursPerMonth)
+	}
+	if p.Homeless > 0 {
+		text += " Without a place: " + plural(p.Homeless, "pod") + "."
+	}
+	return text
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // Style is the style sheet of the document, which loads nothing.
@@ -95,7 +137,7 @@ func (r *Report) WriteHTML(out io.Writer) error { return templates.ExecuteTempla
 
 // WriteJSON writes the rows and figures, by the names of their pages.
 func (r *Report) WriteJSON(out io.Writer) error {
-	document := map[string]any{"source": r.Source, "at": r.At, "cost": r.cost}
+	document := map[string]any{"source": r.Source, "at": r.At, "summary": r.Summary, "cost": r.cost}
 	for key, list := range map[string][]string{"incomplete": r.Incomplete, "problems": r.Problems} {
 		if len(list) > 0 {
 			document[key] = list
@@ -119,14 +161,17 @@ func (r *Report) WriteJSON(out io.Writer) error {
 	return encoder.Encode(document)
 }
 
+// noTime is said in place of the time of files that contain none.
+const noTime = "The files contain no time"
+
 // WriteMarkdown writes the report without pictures.
 func (r *Report) WriteMarkdown(out io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Karpenter: %s\n\n%s. A month has 730 hours.", table.Escape(r.Source), table.Escape(r.At))
+	fmt.Fprintf(&b, "# Karpenter: %s\n\n%s. A month has 730 hours.", table.Escape(r.Source), table.Escape(cmp.Or(r.At, noTime)))
 	if r.PriceSource != "" {
 		fmt.Fprintf(&b, " Prices: %s.", table.Escape(r.PriceSource))
 	}
-	b.WriteString("\n\n")
+	b.WriteString("\n\n" + table.Escape(r.Summary) + "\n\n")
 	list := func(prefix string, lines []string) {
 		for _, text := range lines {
 			fmt.Fprintf(&b, "* %s%s\n", prefix, table.Escape(text))

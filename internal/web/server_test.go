@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/offline"
+	"github.com/karpenter-go/karpenter/internal/web/view"
 )
 
 // manifests are a pool, two nodes that hold little, a PodDisruptionBudget that keeps one of them, and two pending pods.
@@ -450,5 +451,21 @@ func TestJob(t *testing.T) {
 	ends <- 5
 	if a, b := <-done, <-done; a != 5 || b != 5 {
 		t.Errorf("the values are %d and %d, want 5", a, b)
+	}
+}
+
+// TestSummary: the sentence of a report names what the steps save, without launches for pending pods, and what keeps most.
+func TestSummary(t *testing.T) {
+	saves := view.Plan{Before: view.Figures{Price: 10}, Steps: []view.Step{
+		{Price: 12, Reason: "Provisioning", Saving: -2}, {Remove: []string{"a"}, Price: 9, Saving: 3}, {Remove: []string{"b"}, Price: 8, Saving: 1}}}
+	keeps := []view.Blocker{{Kind: "Budget", Name: "x", Saving: 1, Known: true}, {Kind: "PodDisruptionBudget", Name: "shop/web", Saving: 2, Known: true},
+		{Kind: "Budget", Name: "unknown", Saving: 9}}
+	for want, got := range map[string]string{
+		"2920 USD a month can be saved in 2 steps. PodDisruptionBudget shop/web keeps 1460 more.": summary(&saves, keeps),
+		"Nothing can be saved now. Without a place: 1 pod.":                                       summary(&view.Plan{Homeless: 1}, nil),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

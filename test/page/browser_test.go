@@ -66,7 +66,7 @@ type session struct {
 func open(t *testing.T, o *offline.Overview, width, height int64) *session {
 	t.Helper()
 	browser(t)
-	server := web.New(web.Options{Source: "example", Command: "-f fleet.json",
+	server := web.New(web.Options{Source: "example", Command: []string{"-f", "fleet.json"},
 		Read: func(context.Context) (*offline.Overview, error) { return o, nil }})
 	listener, address, err := server.Listen(0)
 	if err != nil {

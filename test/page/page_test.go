@@ -82,6 +82,9 @@ const colors = `(() => {
 	return seen.size;
 })()`
 
+// cutTables returns how many tables are wider than their place.
+const cutTables = `[...document.querySelectorAll(".sheet")].filter(e => e.scrollWidth > e.clientWidth).length`
+
 // TestViews opens each view in light and dark, on a wide and a narrow screen. Each has a picture and a table, no errors,
 // and no violation of accessibility.
 func TestViews(t *testing.T) {
@@ -100,6 +103,9 @@ func TestViews(t *testing.T) {
 			s.goTo(path)
 			where := fmt.Sprintf("%s, dark %v", path, dark)
 			s.accessible(where)
+			if cut := eval[int](s, cutTables); cut > 0 {
+				t.Errorf("%s: %d tables do not fit a screen of 1280", where, cut)
+			}
 			if strings.HasPrefix(path, "/what-if") && path != whatIf {
 				continue
 			}
@@ -118,6 +124,9 @@ func TestViews(t *testing.T) {
 	s.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
 	for _, path := range views {
 		s.goTo(path)
+		if cut := eval[int](s, cutTables); cut > 0 {
+			t.Errorf("%s: %d tables do not fit a screen of 390", path, cut)
+		}
 		if wide := eval[int](s, "document.documentElement.scrollWidth"); wide > 390 {
 			t.Errorf("%s is %d pixels wide on a screen of 390", path, wide)
 		}
