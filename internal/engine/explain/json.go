@@ -155,6 +155,9 @@ func ReasonsOf(snap *model.Snapshot, r plan.Refusal) Refused {
 	}
 	for _, p := range closest(snap, r.Pools) {
 		reason := PoolReason{Pool: p.Pool, Reason: ReasonOf(snap, p.Verdict), Hint: strings.Join(hints(snap, r, p), "; ")}
+		if p.Verdict.Code == plan.PoolBarren {
+			reason.Text = barren(snap, p.Pool, p.Verdict)
+		}
 		for _, v := range p.Also {
 			reason.Also = append(reason.Also, ReasonOf(snap, v))
 		}
