@@ -117,7 +117,12 @@ func TestTopOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const page, begin, end = "../../docs/top.md", "<!-- top --once -->\n```text\n", "```\n<!-- end -->"
+	held(t, "../../docs/top.md", "<!-- top --once -->\n```text\n", "```\n<!-- end -->", out)
+}
+
+// held checks that a page has a text between two marks, or writes it there with -update.
+func held(t *testing.T, page, begin, end, want string) {
+	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -125,16 +130,16 @@ func TestTopOnce(t *testing.T) {
 	before, rest, found := strings.Cut(string(text), begin)
 	shown, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
-		t.Fatalf("%s has no section for the text", page)
+		t.Fatalf("%s has no section %q", page, begin)
 	}
 	if *clitest.Update {
-		if err := os.WriteFile(page, []byte(before+begin+out+end+after), 0o644); err != nil {
+		if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if shown != out {
-		t.Errorf("%s shows (make reference)\n%s\nthe verb prints\n%s", page, shown, out)
+	if shown != want {
+		t.Errorf("%s shows (make reference)\n%s\nthe verb prints\n%s", page, shown, want)
 	}
 }
 
