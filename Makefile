@@ -59,6 +59,7 @@ test: sandbox bin/gotestsum ## unit tests, API tests and the core end-to-end tes
 	(cd test && ../bin/gotestsum --format pkgname --rerun-fails=1 --rerun-fails-run-root-test --rerun-fails-max-failures=3 \
 		--rerun-fails-report=../bin/reruns.txt --packages ./... -- -count=1 -timeout 25m) || failed=1; \
 	$(GO) -C sandbox test -count=1 -timeout 20m ./... || failed=1; \
+	$(GO) -C sandbox/kubernetes test -count=1 . || failed=1; \
 	$(GO) -C tools test -count=1 -timeout 20m ./... || failed=1; \
 	echo "tests that failed once and were rerun: $$(cat bin/reruns.txt 2>/dev/null | wc -l)"; cat bin/reruns.txt 2>/dev/null; \
 	exit $$failed

@@ -51,6 +51,7 @@ var operatorsOnly = []string{
 	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/top",
 	"./internal/viewer", "./internal/web/...",
 	"./internal/compat/admission", // the API server's validation, for migrate and simulate
+	"./internal/compat/builtin",   // the same for kinds of Kubernetes
 	"./internal/testing/...",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
 }

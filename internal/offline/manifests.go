@@ -57,6 +57,8 @@ type Manifests struct {
 	assumed []string
 	missing []Missing
 	whole   bool
+	// warned are warnings that an API server would give about objects of files.
+	warned notices
 	// denied are the kinds that the user may not read, and deniedUser is the user's name; "" if it is unknown.
 	denied     []Denied
 	deniedUser string

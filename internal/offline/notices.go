@@ -122,7 +122,7 @@ func (w *InputSet) Notes() []string {
 	for _, kind := range w.ignored() {
 		lines = append(lines, "skipped "+kind)
 	}
-	lines = slices.Concat(lines, w.notices(), w.missingLines(), w.assumed)
+	lines = slices.Concat(lines, w.warned.lines(), w.notices(), w.missingLines(), w.assumed)
 	if denied := w.Denied(); denied != "" {
 		lines = append(lines, denied)
 	}

@@ -14,11 +14,13 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/compat/admission"
+	"github.com/karpenter-go/karpenter/internal/compat/builtin"
 )
 
 // Every document of every file becomes an object, or a problem that names file, object and field. After a problem,
@@ -272,7 +274,7 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 		if meta, ok := object.(metav1.Object); ok {
 			meta.SetName(head.Metadata.Name)
 		}
-		if o.take(origin, object, false) && o.keep {
+		if !o.refuse(origin, head, object) && o.take(origin, object, false) && o.keep {
 			o.given = append(o.given, bytes.Clone(text))
 		}
 	}
@@ -292,6 +294,29 @@ func hasPodTemplate(object any) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(object)), hasPodTemplate)
 	case []any:
 		return slices.ContainsFunc(object, hasPodTemplate)
+	}
+	return false
+}
+
+// refuse reports what an API server would refuse, or warn about, of an object of Kubernetes' own kinds. A pod that an API
+// server has stored was checked there: a dump has many.
+func (o *Manifests) refuse(origin string, head *objectHead, object runtime.Object) bool {
+	if pod, is := object.(*corev1.Pod); is && pod.ResourceVersion != "" {
+		return false
+	}
+	if meta, is := object.(metav1.Object); !is || meta.GetName() == "" && meta.GetGenerateName() == "" { // reported by take
+		return false
+	}
+	var wrong []error
+	for _, refusal := range builtin.Refusals(object) {
+		wrong = append(wrong, refusal)
+	}
+	if len(wrong) > 0 {
+		o.reject(origin, head, wrong)
+		return true
+	}
+	for _, warning := range builtin.Warnings(object) {
+		o.warned.add(head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name), warning)
 	}
 	return false
 }

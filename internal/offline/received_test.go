@@ -133,7 +133,7 @@ func newAgain(t *testing.T, o *Manifests) *Manifests {
 // TestMergeKeys checks that merge keys mean what they mean to kubectl, and that a field is written once.
 func TestMergeKeys(t *testing.T) {
 	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, labels: &l {a: one, b: two}}\nspec:\n  template:\n" +
-		"    metadata:\n      labels:\n%s\n    spec: {containers: [{name: c, image: c}]}\n"
+		"    metadata:\n      labels:\n%s\n    spec: {restartPolicy: Never, containers: [{name: c, image: c}]}\n"
 	for name, c := range map[string]struct {
 		labels  string
 		want    map[string]string

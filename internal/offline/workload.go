@@ -145,10 +145,6 @@ func (o *Manifests) expand(w *workload, alive []*corev1.Pod) {
 	if w.live || w.meta.DeletionTimestamp != nil {
 		return
 	}
-	if w.replicas < 0 {
-		o.problem(fmt.Errorf("%s: %s: is %d, want zero or more", w.origin, w.field, w.replicas))
-		return
-	}
 	owner := metav1.GetControllerOfNoCopy(&w.meta)
 	if owner != nil && owner.Kind == "Deployment" && o.seen["*v1.Deployment "+w.meta.Namespace+"/"+owner.Name] != "" || w.kind == "CronJob" && o.runs(w) {
 		return

@@ -26,6 +26,8 @@ func expanded(t *testing.T, objects string) *Manifests {
 
 const template = "template: {metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: i}]}}"
 
+var templateOfJob = strings.Replace(template, "spec: {", "spec: {restartPolicy: Never, ", 1)
+
 // TestGivenLabels checks the labels that controllers add to those of the template.
 func TestGivenLabels(t *testing.T) {
 	unnumbered := func(hash string) string {
@@ -38,10 +40,10 @@ func TestGivenLabels(t *testing.T) {
 		object string
 		want   map[string]string
 	}{
-		"Job": {"kind: Job\n" + head + "spec: {" + template + "}", job},
-		"Job with a manual selector": {"kind: Job\n" + head + "spec: {manualSelector: true, " + selector + template + "}",
+		"Job": {"kind: Job\n" + head + "spec: {" + templateOfJob + "}", job},
+		"Job with a manual selector": {"kind: Job\n" + head + "spec: {manualSelector: true, " + selector + templateOfJob + "}",
 			map[string]string{"app": "w"}},
-		"indexed Job": {"kind: Job\n" + head + "spec: {completionMode: Indexed, completions: 1, " + template + "}",
+		"indexed Job": {"kind: Job\n" + head + "spec: {completionMode: Indexed, completions: 1, " + templateOfJob + "}",
 			with(job, map[string]string{"batch.kubernetes.io/job-completion-index": "0"})},
 		"StatefulSet": {"kind: StatefulSet\n" + head + "spec: {replicas: 1, ordinals: {start: 4}, " + selector + template +
 			"}\nstatus: {updateRevision: w-5f}",
@@ -97,7 +99,7 @@ func TestDerivedHashes(t *testing.T) {
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, namespace: ns}\n"+
 			"spec: {replicas: 2, selector: {matchLabels: {app: w}}, "+template+"}\n"+
 			"---\napiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c, namespace: ns}\n"+
-			"spec: {schedule: '@daily', jobTemplate: {spec: {parallelism: 2, "+template+"}}}\n").pods
+			"spec: {schedule: '@daily', jobTemplate: {spec: {parallelism: 2, "+templateOfJob+"}}}\n").pods
 	if len(pods) != 4 {
 		t.Fatalf("%d pods, want 4", len(pods))
 	}
@@ -149,8 +151,8 @@ func TestOwnedPods(t *testing.T) {
 	deployment := workload("Deployment", "apps/v1", "", selected)
 	withUID := workload("Deployment", "apps/v1", ", uid: u-1", selected)
 	set := workload("StatefulSet", "apps/v1", "", selected)
-	job := workload("Job", "batch/v1", "", "parallelism: 3, "+template)
-	cron := workload("CronJob", "batch/v1", "", "schedule: '@daily', jobTemplate: {spec: {parallelism: 3, "+template+"}}")
+	job := workload("Job", "batch/v1", "", "parallelism: 3, "+templateOfJob)
+	cron := workload("CronJob", "batch/v1", "", "schedule: '@daily', jobTemplate: {spec: {parallelism: 3, "+templateOfJob+"}}")
 	controller := workload("ReplicationController", "v1", "", "replicas: 3, selector: {app: w}, "+template)
 	for name, c := range map[string]struct {
 		objects string
@@ -193,7 +195,7 @@ func TestOwnedPods(t *testing.T) {
 // TestFinishedWorkloads checks that workloads whose controllers create no further pods get none.
 func TestFinishedWorkloads(t *testing.T) {
 	job := func(meta, spec, status string) string {
-		return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: w, namespace: ns" + meta + "}\nspec: {parallelism: 3, " + spec + template +
+		return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: w, namespace: ns" + meta + "}\nspec: {parallelism: 3, " + spec + templateOfJob +
 			"}\nstatus: {" + status + "}\n"
 	}
 	const deleted = ", deletionTimestamp: 2026-01-01T00:00:00Z, finalizers: [foregroundDeletion]"
@@ -214,7 +216,7 @@ func TestFinishedWorkloads(t *testing.T) {
 		"completions, a pod succeeded": {job("", "completions: 3, ", "succeeded: 1"), 2},
 		"Job that is being deleted":    {job(deleted, "completions: 3, ", ""), 0},
 		"CronJob that is being deleted": {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: w, namespace: ns" + deleted +
-			"}\nspec: {schedule: '@daily', jobTemplate: {spec: {" + template + "}}}\n", 0},
+			"}\nspec: {schedule: '@daily', jobTemplate: {spec: {" + templateOfJob + "}}}\n", 0},
 		"Deployment that is being deleted": {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, namespace: ns" + deleted +
 			"}\nspec: {selector: {matchLabels: {app: w}}, " + template + "}\n", 0},
 	} {
@@ -234,7 +236,7 @@ func TestFinishedWorkloads(t *testing.T) {
 // TestMissingIndexes checks that the pods of an indexed Job get the indexes that no pod has and that have not finished.
 func TestMissingIndexes(t *testing.T) {
 	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: w, namespace: ns}\n" +
-		"spec: {completionMode: Indexed, parallelism: 20, completions: 12, backoffLimitPerIndex: 1, " + template + "}\n" +
+		"spec: {completionMode: Indexed, parallelism: 20, completions: 12, backoffLimitPerIndex: 1, " + templateOfJob + "}\n" +
 		"status: {succeeded: 5, failed: 1, completedIndexes: '3-5,7,10', failedIndexes: '8'}\n"
 	there := strings.Replace(ownedPod("a", "Job/w/j", ""), "namespace: ns",
 		"namespace: ns, annotations: {batch.kubernetes.io/job-completion-index: '1'}", 1)
@@ -271,7 +273,7 @@ status:
 		nodes   int
 	}{
 		"job-name": {"---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: w, namespace: ns}\nspec: {parallelism: 4, " +
-			strings.Replace(template, "spec: {", "spec: {"+apart, 1) + "}\n", 4},
+			strings.Replace(templateOfJob, "spec: {", "spec: {"+apart, 1) + "}\n", 4},
 		// Two pods of another template are on the node: the third counts from zero with its own.
 		"matchLabelKeys": {node + old(1) + old(2) +
 			"---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w, namespace: ns, uid: u-1}\n" +
