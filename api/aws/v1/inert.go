@@ -6,6 +6,7 @@ import (
 )
 
 // Inert is a field of a class that is accepted and has no effect yet.
+// +kubebuilder:object:generate=false
 type Inert struct {
 	// Field is its path, such as spec.placementGroupSelector.
 	Field string
