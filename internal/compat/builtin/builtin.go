@@ -67,6 +67,9 @@ func Refusals(object runtime.Object) field.ErrorList {
 func metadata(meta *metav1.ObjectMeta, name validation.ValidateNameFunc) field.ErrorList {
 	placed := *meta
 	placed.Namespace = "default"
+	if placed.Name == "" && placed.GenerateName != "" { // the API server appends five letters before it checks
+		placed.Name = placed.GenerateName + "xxxxx"
+	}
 	wrong := validation.ValidateObjectMeta(&placed, true, name, field.NewPath("metadata"))
 	if meta.Namespace != "" {
 		for _, message := range validation.ValidateNamespaceName(meta.Namespace, false) {
