@@ -83,6 +83,7 @@ func (o *Manifests) typesOn(path string) error {
 			types[i].Requirements = append(slices.Clip(types[i].Requirements), cloud.Requirement{Key: label, Operator: "DoesNotExist"})
 		}
 	}
+	o.ofFile = true
 	o.sale = &PriceList{Declared: cloud.Declared{WellKnown: labels, ReservationKey: kwok.ReservationKey(types)},
 		Catalogs: []priceListEntry{{Types: types}}}
 	return nil
@@ -116,8 +117,32 @@ func (w *InputSet) prepare() {
 		return true
 	})
 	w.joinMachines()
+	if w.ofFile {
+		w.useReservations()
+	}
 	for _, n := range w.nodes {
 		w.around.hosts[n.object.Labels[corev1.LabelHostname]] = true
+	}
+}
+
+// useReservations reduces the reservations of a file of instance types by the machines that have their label, and ends
+// those whose time is over, as the provider of such files does.
+func (w *InputSet) useReservations() {
+	used, seen := map[string]int{}, map[*corev1.Node]bool{}
+	for _, c := range w.claims {
+		if node := w.nodeOf[c.object.Status.ProviderID]; node != nil {
+			seen[node] = true
+		}
+		used[c.object.Labels[kwok.LabelReservation]]++
+	}
+	for _, n := range w.nodes {
+		if !seen[n.object] {
+			used[n.object.Labels[kwok.LabelReservation]]++
+		}
+	}
+	for i := range w.sale.Catalogs {
+		c := &w.sale.Catalogs[i]
+		c.Types = kwok.WithUse(c.Types, used, w.now)
 	}
 }
 

@@ -82,6 +82,8 @@ type Manifests struct {
 	// sale holds the available offerings if the files do not contain them: from a provider or a capture; nil for
 	// neither.
 	sale *PriceList
+	// ofFile means that sale is what a file of instance types lists, whatever was launched of it.
+	ofFile bool
 	// options are those of a capture that was read, nil for none.
 	options *captureOptions
 

@@ -151,7 +151,7 @@ func (p *Provider) Catalog(ctx context.Context, _ *karpv1.NodePool) ([]cloud.Ins
 	if used == nil {
 		return slices.Clone(p.types), err
 	}
-	return withUse(p.types, used, p.opts.Clock.Now()), nil
+	return WithUse(p.types, used, p.opts.Clock.Now()), nil
 }
 
 func classRef(ref karpv1.NodeClassReference) cloud.ClassRef {

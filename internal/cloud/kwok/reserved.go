@@ -58,8 +58,8 @@ func left(o cloud.Offering, used map[string]int, now time.Time) cloud.Offering {
 	return o
 }
 
-// withUse returns the types with what is left of their reservations.
-func withUse(types []cloud.InstanceType, used map[string]int, now time.Time) []cloud.InstanceType {
+// WithUse returns the types with what is left of their reservations, of which machines use so many.
+func WithUse(types []cloud.InstanceType, used map[string]int, now time.Time) []cloud.InstanceType {
 	types = slices.Clone(types)
 	for i := range types {
 		t := &types[i]
