@@ -14,13 +14,11 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/compat/admission"
-	"github.com/karpenter-go/karpenter/internal/compat/builtin"
 )
 
 // Every document of every file becomes an object, or a problem that names file, object and field. After a problem,
@@ -294,29 +292,6 @@ func hasPodTemplate(object any) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(object)), hasPodTemplate)
 	case []any:
 		return slices.ContainsFunc(object, hasPodTemplate)
-	}
-	return false
-}
-
-// refuse reports what an API server would refuse, or warn about, of an object of Kubernetes' own kinds. A pod that an API
-// server has stored was checked there: a dump has many.
-func (o *Manifests) refuse(origin string, head *objectHead, object runtime.Object) bool {
-	if pod, is := object.(*corev1.Pod); is && pod.ResourceVersion != "" {
-		return false
-	}
-	if meta, is := object.(metav1.Object); !is || meta.GetName() == "" && meta.GetGenerateName() == "" { // reported by take
-		return false
-	}
-	var wrong []error
-	for _, refusal := range builtin.Refusals(object) {
-		wrong = append(wrong, refusal)
-	}
-	if len(wrong) > 0 {
-		o.reject(origin, head, wrong)
-		return true
-	}
-	for _, warning := range builtin.Warnings(object) {
-		o.warned.add(head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name), warning)
 	}
 	return false
 }

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/compat/admission"
+	"github.com/karpenter-go/karpenter/internal/compat/builtin"
 )
 
 // admitted are the kinds of which files are checked as an API server would check them.
@@ -63,4 +66,27 @@ func admit(kind metav1.TypeMeta, text []byte) (stored []byte, wrong []error) {
 		return nil, []error{err}
 	}
 	return stored, nil
+}
+
+// refuse reports what an API server would refuse, or warn about, of an object of Kubernetes' own kinds. A pod that an API
+// server has stored was checked there: a dump has many.
+func (o *Manifests) refuse(origin string, head *objectHead, object runtime.Object) bool {
+	if pod, is := object.(*corev1.Pod); is && pod.ResourceVersion != "" {
+		return false
+	}
+	if meta, is := object.(metav1.Object); !is || meta.GetName() == "" && meta.GetGenerateName() == "" { // reported by take
+		return false
+	}
+	var wrong []error
+	for _, refusal := range builtin.Refusals(object) {
+		wrong = append(wrong, refusal)
+	}
+	if len(wrong) > 0 {
+		o.reject(origin, head, wrong)
+		return true
+	}
+	for _, warning := range builtin.Warnings(object) {
+		o.warned.add(head.Kind, namespaced(head.Metadata.Namespace, head.Metadata.Name), warning)
+	}
+	return false
 }
