@@ -168,6 +168,9 @@ type Offering struct {
 	Price float64
 	// Available is false while the cloud is known to have no capacity.
 	Available bool
+	// Unpriced is true if the price is unknown. Such an offering is not available, until a NodeOverlay gives its price;
+	// Price is 0, or an upper bound.
+	Unpriced bool `json:",omitzero"`
 	// RefusedAt is when the cloud last had no capacity, and RetryAt until when that is assumed to hold; zero if unknown.
 	RefusedAt time.Time `json:",omitzero"`
 	RetryAt   time.Time `json:",omitzero"`

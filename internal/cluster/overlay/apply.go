@@ -106,7 +106,7 @@ func (s *Set) conflictsAmong(same []*compiled, pools []Pool, lost map[string]*co
 		for p := range pools {
 			ofPool := s.ofPool(pools[p].Name, pools[p].Labels)
 			for t := range pools[p].Types {
-				mine = o.touches(mine, p, t, s.matching(o, ofPool, &pools[p].Types[t]))
+				mine = o.touches(mine, touched{pool: p, typ: t}, &pools[p].Types[t], s.matching(o, ofPool, &pools[p].Types[t]))
 			}
 		}
 		for _, at := range mine {
@@ -128,17 +128,17 @@ func (s *Set) conflictsAmong(same []*compiled, pools []Pool, lost map[string]*co
 }
 
 // touches appends what the overlay changes of a type with these matching offerings.
-func (o *compiled) touches(list []touched, pool, typ int, offerings []int) []touched {
+func (o *compiled) touches(list []touched, at touched, t *cloud.InstanceType, offerings []int) []touched {
 	if len(offerings) == 0 {
 		return list
 	}
-	if o.changesPrice {
-		for _, k := range offerings {
-			list = append(list, touched{pool: pool, typ: typ, offering: k})
+	for _, k := range offerings {
+		if o.prices(&t.Offerings[k]) {
+			list = append(list, touched{pool: at.pool, typ: at.typ, offering: k})
 		}
 	}
 	for _, resource := range o.resources {
-		list = append(list, touched{pool: pool, typ: typ, resource: resource})
+		list = append(list, touched{pool: at.pool, typ: at.typ, resource: resource})
 	}
 	return list
 }
@@ -240,15 +240,15 @@ func (out *Outcome) applyTo(pool string, ofPool facts, raw *cloud.InstanceType, 
 			continue
 		}
 		for _, k := range offerings {
-			if !o.changesPrice {
-				break
+			if !o.prices(&t.Offerings[k]) {
+				continue
 			}
 			c := Change{Overlay: o.name, Pool: pool, Type: raw.Name, Offering: offeringName(raw, k), Raw: raw.Offerings[k].Price, By: priced[k]}
 			if c.By == "" || o.stack {
 				if !price {
 					t.Offerings, price = slices.Clone(raw.Offerings), true
 				}
-				t.Offerings[k].Price = o.adjust(t.Offerings[k].Price)
+				t.Offerings[k] = o.priced(&t.Offerings[k])
 				priced[k], c.By = o.name, ""
 			}
 			c.Price = t.Offerings[k].Price
@@ -269,6 +269,16 @@ func (out *Outcome) applyTo(pool string, ofPool facts, raw *cloud.InstanceType, 
 		}
 	}
 	return t, price, capacity
+}
+
+// priced returns an offering with the price of the overlay. An offering that the cloud has refused stays unavailable.
+func (o *compiled) priced(offering *cloud.Offering) cloud.Offering {
+	with := *offering
+	with.Price = o.adjust(with.Price)
+	if o.opens && with.Unpriced {
+		with.Unpriced, with.Available = false, with.RetryAt.IsZero()
+	}
+	return with
 }
 
 func tell(note func(Change), c Change) {

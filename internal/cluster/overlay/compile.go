@@ -26,7 +26,10 @@ type compiled struct {
 	// changesPrice reports whether it has a price or an adjustment; stack whether the adjustment is applied to the
 	// outcome of earlier overlays instead of losing to them.
 	changesPrice, stack bool
-	adjust              func(usd float64) float64
+	// adjusts reports whether the price depends on the one before, and opens whether offerings without a price are
+	// available with that of the overlay.
+	adjusts, opens bool
+	adjust         func(usd float64) float64
 	// capacity in the units of cloud.InstanceType.
 	capacity  map[string]int64
 	resources []string // the keys of capacity, sorted
@@ -135,7 +138,7 @@ func (o *compiled) readPrice(spec *karpv1alpha1.NodeOverlaySpec) (problem string
 		if err != nil || !(price >= 0 && price <= maxPrice) {
 			return fmt.Sprintf("spec.price: %q is not a price; it is USD per hour, zero to 1000000", *spec.Price)
 		}
-		o.changesPrice, o.adjust = true, func(float64) float64 { return price }
+		o.changesPrice, o.opens, o.adjust = true, o.namesTypes(spec.Requirements), func(float64) float64 { return price }
 	case spec.PriceAdjustment != nil:
 		amount, percent := strings.CutSuffix(*spec.PriceAdjustment, "%")
 		by, err := strconv.ParseFloat(amount, 64)
@@ -150,9 +153,20 @@ func (o *compiled) readPrice(spec *karpv1alpha1.NodeOverlaySpec) (problem string
 			return fmt.Sprintf("spec.priceAdjustment: %q makes %d USD per hour more than %d, the highest price; all types would have it", *spec.PriceAdjustment,
 				dearPrice, int(maxPrice))
 		}
-		o.changesPrice, o.adjust = true, func(usd float64) float64 { return min(max(0, adjusted(usd)), maxPrice) }
+		o.changesPrice, o.adjusts, o.adjust = true, true, func(usd float64) float64 { return min(max(0, adjusted(usd)), maxPrice) }
 	}
 	return ""
+}
+
+// namesTypes reports whether an overlay selects instance types by name, and by nothing else. Only such an overlay opens
+// offerings without a price: one that matches more would open types that its author does not know of.
+func (o *compiled) namesTypes(list []karpv1alpha1.Requirement) bool {
+	return len(list) == 1 && list[0].Operator == karpv1.OperatorIn && o.wants[0].key == corev1.LabelInstanceTypeStable
+}
+
+// prices reports whether the overlay changes the price of an offering. Without a price there is nothing to adjust.
+func (o *compiled) prices(offering *cloud.Offering) bool {
+	return o.changesPrice && !(o.adjusts && offering.Unpriced && offering.Price == 0)
 }
 
 func (o *compiled) readCapacity(list corev1.ResourceList) (problem string) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -126,6 +127,60 @@ func TestApply(t *testing.T) {
 		}
 		if diff := cmp.Diff(before, p); diff != "" {
 			t.Errorf("%s: the provider's answer is modified (-before +after):\n%s", name, diff)
+		}
+	}
+}
+
+// TestUnpriced checks which overlays make offerings without a price available.
+func TestUnpriced(t *testing.T) {
+	const (
+		m1      = "requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m1, z9]}]"
+		notC1   = "requirements: [{key: node.kubernetes.io/instance-type, operator: NotIn, values: [c1]}]"
+		m1Older = "requirements: [{key: beta.kubernetes.io/instance-type, operator: In, values: [m1]}]"
+	)
+	opened := map[string]float64{"m1/a/on-demand": 3, "m1/b/spot": 3}
+	for name, c := range map[string]struct {
+		overlays string
+		want     map[string]float64 // prices of the offerings that were without and are available
+		message  string             // of overlay a
+	}{
+		"a price by type":                 {"a: {" + m1 + ", price: '3'}", opened, "price of 4 offerings of 1 types"},
+		"an older name of the label":      {"a: {" + m1Older + ", price: '3'}", opened, ""},
+		"a price of zero":                 {"a: {" + m1 + ", price: '0'}", map[string]float64{"m1/a/on-demand": 0, "m1/b/spot": 0}, ""},
+		"more requirements":               {"a: {" + m1InA + ", price: '3'}", nil, "price of 1 offerings of 1 types"},
+		"all but some types":              {"a: {" + notC1 + ", price: '3'}", nil, ""},
+		"another label":                   {"a: {" + familyM + ", price: '3'}", nil, ""},
+		"an adjustment":                   {"a: {" + m1 + ", priceAdjustment: '+3'}", nil, "price of 3 offerings of 1 types"},
+		"capacity only":                   {"a: {" + m1 + ", capacity: {x/y: 1}}", nil, "price of 0 offerings"},
+		"an adjustment of larger weight":  {"a: {" + m1 + ", price: '3'}\nb: {requirements: [], priceAdjustment: '-10%', weight: 5}", map[string]float64{"m1/a/on-demand": 3}, ""},
+		"an adjustment of the weight":     {"a: {" + m1InA + ", priceAdjustment: '-10%'}\nb: {" + m1 + ", price: '3'}", opened, ""},
+		"an adjustment after it, stacked": {"a: {" + m1 + ", price: '3', weight: 5}\nstack-b: {" + m1InA + ", priceAdjustment: '-1'}", map[string]float64{"m1/a/on-demand": 2, "m1/b/spot": 3}, ""},
+		"a price of larger weight":        {"a: {" + m1 + ", price: '3'}\nb: {" + familyM + ", price: '4', weight: 5}", nil, `applies to nothing; overlays with precedence: ["b"]`},
+	} {
+		p := pool("p", nil)
+		offerings := p.Types[1].Offerings // m1: a/on-demand has no price, and EC2 refuses b/on-demand, b/spot has an upper bound
+		offerings[0].Price, offerings[0].Available, offerings[0].Unpriced = 0, false, true
+		offerings[2].Available, offerings[2].Unpriced, offerings[2].RetryAt = false, true, time.Unix(60, 0)
+		offerings[3].Available, offerings[3].Unpriced = false, true
+		out := resolve(t, c.overlays, p)
+		types, _ := out.Apply(p)
+		var got map[string]float64
+		for i, o := range types[1].Offerings {
+			if o.Available && o.Unpriced {
+				t.Errorf("%s: %+v is available without a price", name, o)
+			}
+			if o.Available && !offerings[i].Available {
+				if got == nil {
+					got = map[string]float64{}
+				}
+				got["m1/"+o.Zone+"/"+o.CapacityType] = o.Price
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: opened (-want +got):\n%s", name, diff)
+		}
+		if report := out.Reports()[0]; !strings.HasPrefix(report.Message, c.message) {
+			t.Errorf("%s: report is %q, want %q", name, report.Message, c.message)
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Offer struct {
 }
 
 // Catalog returns the types with their current offerings, in the order of cloud.SortCatalog. An offering without a
-// known price is not available.
+// known price is not available, until a NodeOverlay gives its price.
 func (a *TypeSet) Catalog(m *Market) []cloud.InstanceType {
 	types := make([]cloud.InstanceType, len(a.entries))
 	for i := range a.entries {
@@ -50,7 +50,8 @@ func (a *typeEntry) offerings(class string, m *Market) []cloud.Offering {
 			offer := Offer{
 				CapacityType: capacityType, Type: a.instanceType.Name, Zone: z.name, Class: class, Subnets: z.subnets,
 			}
-			offering := cloud.Offering{Zone: z.name, CapacityType: capacityType, Price: price, Available: known, Requirements: z.labels}
+			offering := cloud.Offering{Zone: z.name, CapacityType: capacityType, Price: price, Available: known, Unpriced: !known,
+				Requirements: z.labels}
 			if until := m.Unavailable(offer); !until.IsZero() {
 				offering.Available, offering.RefusedAt, offering.RetryAt = false, until.Add(-UnavailableFor), until
 			}
