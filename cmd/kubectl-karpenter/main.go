@@ -50,9 +50,9 @@ func newRootCommand() *cobra.Command {
 	root := cli.Root(&cobra.Command{
 		Use:   "kubectl-karpenter",
 		Short: "Explain, simulate and check what Karpenter does with the nodes of a cluster",
-		Example: "  kubectl karpenter explain pods -A                                  # why are pods pending?\n" +
-			"  kubectl karpenter explain node                                     # what keeps nodes that could be removed?\n" +
-			"  kubectl karpenter simulate --live --diff pool.yaml new-pool.yaml   # what would this change do?",
+		Example: "  # Why are pods pending?\n  kubectl karpenter explain pods -A\n" +
+			"  # What keeps nodes that could be removed?\n  kubectl karpenter explain node\n" +
+			"  # What would a change of a NodePool do?\n  kubectl karpenter simulate --live --diff pool.yaml new-pool.yaml",
 		Version:     programVersion(),
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: plugin},
 	}, columnsOf)
