@@ -226,6 +226,6 @@ func durationForms(d time.Duration) []string {
 // says reports whether the words contain one of the forms as a whole.
 func says(words string, forms []string) bool {
 	return slices.ContainsFunc(forms, func(form string) bool {
-		return regexp.MustCompile(`(^|[^\w.,])` + regexp.QuoteMeta(form) + `($|[^\w.,]|[.,]($|\D))`).MatchString(words)
+		return regexp.MustCompile(`(^|[^\w.,])` + regexp.QuoteMeta(strings.ToLower(form)) + `($|[^\w.,]|[.,]($|\D))`).MatchString(strings.ToLower(words))
 	})
 }
