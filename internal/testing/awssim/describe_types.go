@@ -20,6 +20,7 @@ type xmlType struct {
 	Burst      bool     `xml:"burstablePerformanceSupported"`
 	Arch       []string `xml:"processorInfo>supportedArchitectures>item,omitempty"`
 	GHz        float64  `xml:"processorInfo>sustainedClockSpeedInGhz,omitempty"`
+	Features   []string `xml:"processorInfo>supportedFeatures>item,omitempty"`
 	Maker      string   `xml:"processorInfo>manufacturer"`
 	VCPU       int      `xml:"vCpuInfo>defaultVCpus"`
 	Cores      int      `xml:"vCpuInfo>defaultCores"`
@@ -160,8 +161,11 @@ func typeXML(t *machineType) xmlType {
 		Threads: max(t.VCPU/max(t.Cores, 1), 1), MemMiB: t.MemMiB, Strategies: []string{"cluster", "partition", "spread"},
 		Enclaves: "unsupported",
 		EBS:      ebsXML(t), Network: networkXML(t)}
-	if t.Hypervisor == "nitro" && t.VCPU >= 4 && !t.Burst {
+	if t.Enclaves {
 		out.Enclaves = "supported"
+	}
+	if t.Nested {
+		out.Features = []string{"nested-virtualization"}
 	}
 	if total := t.storageGB(); total > 0 {
 		disk, nvme := t.DiskType, "unsupported"
@@ -211,8 +215,11 @@ func networkXML(t *machineType) xmlNetwork {
 	}
 	out := xmlNetwork{Performance: speed, ENIs: t.ENIs, MaxCards: t.cards(), IPv4: t.IPv4, IPv6: t.IPv6, IPv6OK: t.IPv6 > 0, ENA: "required",
 		EFA: t.EFA > 0, Transit: t.EncTransit}
-	if t.Hypervisor == "xen" {
+	switch {
+	case !t.ENA:
 		out.ENA = "unsupported"
+	case t.Hypervisor == "xen":
+		out.ENA = "supported"
 	}
 	if t.EFA > 0 {
 		out.MaxEFA = &t.EFA

@@ -23,6 +23,7 @@ type machineType struct {
 	Zones                 map[string]string // letters by region
 	USD                   map[string]float64
 	Metal, Burst          bool
+	ENA, Enclaves, Nested bool
 	EncTransit            bool
 	DiskGB, Disks, NVMeGB int
 	DiskType              string
@@ -88,7 +89,7 @@ func typeFrom(t *catalog.Type) *machineType {
 		ENIs: int(t.ENIs), IPv4: int(t.IPv4PerENI), IPv6: int(t.IPv6PerENI), Cards: int(t.Cards), ENIsCard0: int(t.ENIsCard0), EFA: int(t.EFAs),
 		PeakMbps: int(t.CardPeakMbps), BaseMbps: int(t.CardMbps), EBSMbps: int(t.EBSMbps), EBSBaseMbps: int(t.EBSBaselineMbps), EBSOpt: ebs,
 		Hypervisor: t.Hypervisor, CurrentGeneration: !t.OldGeneration, Usage: t.Usage, Zones: t.ZoneLetters, USD: t.Prices,
-		Metal: t.Metal, Burst: t.Burstable,
+		Metal: t.Metal, Burst: t.Burstable, ENA: t.ENA, Enclaves: t.NitroEnclaves, Nested: t.NestedVirtualization,
 		EncTransit: t.EncryptsTransit, DiskGB: int(t.DiskGB), Disks: int(t.Disks), NVMeGB: int(t.NVMeGB), DiskType: t.DiskType,
 		GPU: deviceFrom(t.GPU), Accelerator: deviceFrom(t.Accelerator), Neuron: deviceFrom(t.Neuron),
 		FPGAs: int(t.FPGAs), Media: int(t.Media),

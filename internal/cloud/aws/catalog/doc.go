@@ -5,6 +5,8 @@
 //	catalog.json.gz --Load--> Catalog{Types, Meta} --> the provider (package instance), the simulator
 //	DescribeInstanceTypes, DescribeInstanceTypeOfferings --> []Type (by code with a client)
 //
+// The file lacks a few features of types; features.go adds them as AWS documents them.
+//
 // The data is from August 21 and 22, 2026, and its prices from July 20, 2026 (Meta has the exact times). Prices are
 // those of us-east-1, us-gov-east-1 and us-gov-west-1: Linux, shared tenancy, USD per hour. Zones are those of
 // us-east-1, us-west-2 and eu-west-1. Catalog.Unpriced lists the types without a price in a region. Spot prices are

@@ -19,13 +19,16 @@ import (
 //go:embed catalog.json.gz
 var embedded []byte
 
-// Load returns the embedded catalog, the same one on every call.
+// Load returns the embedded catalog with the features that AWS's pages name, the same one on every call.
 func Load() *Catalog { return load() }
 
 var load = sync.OnceValue(func() *Catalog {
 	catalog, err := Read(bytes.NewReader(embedded))
 	if err != nil {
 		panic(err) // the file is embedded in the binary and tested
+	}
+	for i := range catalog.Types {
+		catalog.Types[i].addFeatures()
 	}
 	return catalog
 })

@@ -50,7 +50,7 @@ type Type struct {
 	CardPeakMbps    int64 `json:"netPeakMbps,omitempty"`
 	EFAs            int64 `json:"efa,omitempty"`
 	EncryptsTransit bool  `json:"encTransit,omitempty"`
-	// ENA means that the type has the enhanced network adapter: live only (see SupportsENA).
+	// ENA means that the type has the enhanced network adapter. The file lacks it (see addFeatures).
 	ENA bool `json:"ena,omitempty"`
 
 	// EBSMbps is the maximum EBS bandwidth, and EBSBaselineMbps the sustained one if it is lower. EBSOptimized is
@@ -81,7 +81,7 @@ type Type struct {
 	Metal         bool   `json:"metal,omitempty"`
 	Burstable     bool   `json:"burst,omitempty"`
 	OldGeneration bool   `json:"old,omitempty"`
-	// NitroEnclaves and NestedVirtualization are live only.
+	// The file lacks NitroEnclaves and NestedVirtualization, too.
 	NitroEnclaves        bool `json:"enclaves,omitempty"`
 	NestedVirtualization bool `json:"nested,omitempty"`
 

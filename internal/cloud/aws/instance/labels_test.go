@@ -63,7 +63,7 @@ func TestLabelsWhole(t *testing.T) {
 		"karpenter.k8s.aws/instance-local-nvme":                      "[118]",
 		"karpenter.k8s.aws/instance-hypervisor":                      "[nitro]",
 		"karpenter.k8s.aws/instance-encryption-in-transit-supported": "[false]",
-		"karpenter.k8s.aws/nitro-sandbox":                            "[false]",
+		"karpenter.k8s.aws/nitro-sandbox":                            "[true]",
 		"karpenter.k8s.aws/instance-tenancy":                         "[dedicated default]",
 		"karpenter.k8s.aws/instance-gpu-name":                        absent,
 		"karpenter.k8s.aws/instance-gpu-manufacturer":                absent,
@@ -84,8 +84,6 @@ func TestLabelsWhole(t *testing.T) {
 }
 
 func TestLabelRules(t *testing.T) {
-	enclaves := known(t, "m5.xlarge")
-	enclaves.NitroEnclaves = true
 	for _, test := range []struct {
 		name   string
 		it     *catalog.Type
@@ -134,7 +132,8 @@ func TestLabelRules(t *testing.T) {
 			awsv1.LabelInstanceAcceleratorName: "[qualcomm-ai100]", awsv1.LabelInstanceAcceleratorManufacturer: "[qualcomm]",
 			awsv1.LabelInstanceAcceleratorCount: "[8]",
 		}},
-		{"enclaves", enclaves, awsv1.FamilyAL2, map[string]string{awsv1.LabelNitroSandbox: "[true]"}},
+		{"no enclaves", known(t, "m5.large"), awsv1.FamilyAL2, map[string]string{awsv1.LabelNitroSandbox: "[false]"}},
+		{"enclaves", known(t, "m5.xlarge"), awsv1.FamilyAL2, map[string]string{awsv1.LabelNitroSandbox: "[true]"}},
 		{"Windows", known(t, "m5.large"), awsv1.FamilyWindows2022, map[string]string{
 			"kubernetes.io/os": "[windows]", "node.kubernetes.io/windows-build": "[10.0.20348]",
 		}},

@@ -21,12 +21,8 @@ import (
 
 func TestExcluded(t *testing.T) {
 	zone := "us-east-1a"
-	nested := *known(t, "m8i.large")
-	nested.NestedVirtualization = true
 	block := *known(t, "m5.large")
 	block.Usage = []string{catalog.UsageCapacityBlock}
-	ena := *known(t, "m4.16xlarge")
-	ena.ENA = true
 	for _, test := range []struct {
 		name   string
 		it     catalog.Type
@@ -47,15 +43,15 @@ func TestExcluded(t *testing.T) {
 		{"subnet elsewhere", *known(t, "m5.large"), func(c *Class) { c.Subnets[0].Zone = "us-east-1b" }, "has no offering in any zone"},
 		{"no pods", *known(t, "m5.large"), func(c *Class) { c.Kubelet.MaxPods = new(int64) }, "no pods left"},
 		{"no memory", *known(t, "t3.nano"), func(c *Class) { c.Kubelet.SystemReserved = map[string]string{"memory": "1Gi"} }, "no memory left"},
-		{"nested machines", *known(t, "m8i.large"), func(c *Class) { c.NestedVirtualization = true },
+		{"nested machines", *known(t, "m8ib.large"), func(c *Class) { c.NestedVirtualization = true },
 			"does not support nested virtualization"},
-		{"nested machines, possible", nested, func(c *Class) { c.NestedVirtualization = true }, ""},
+		{"nested machines, possible", *known(t, "m8i.large"), func(c *Class) { c.NestedVirtualization = true }, ""},
 		{"tracking", *known(t, "m5.large"), func(c *Class) { c.ConnectionTracking = true }, ""},
 		{"tracking on metal", *known(t, "m5.metal"), func(c *Class) { c.ConnectionTracking = true }, "is not a virtual machine on Nitro"},
 		{"tracking on Xen", *known(t, "m4.large"), func(c *Class) { c.ConnectionTracking = true }, "is not a virtual machine on Nitro"},
 		{"interfaces", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Device: 2}} }, ""},
 		{"interfaces without ENA", *known(t, "m4.large"), func(c *Class) { c.Interfaces = []Interface{{}} }, "no enhanced network adapter"},
-		{"interfaces with ENA", ena, func(c *Class) { c.Interfaces = []Interface{{}} }, ""},
+		{"interfaces with ENA", *known(t, "m4.16xlarge"), func(c *Class) { c.Interfaces = []Interface{{}} }, ""},
 		{"second card", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Card: 1}} },
 			"has 1 network cards, too few for the networkCardIndex 1"},
 		{"device too high", *known(t, "m5.large"), func(c *Class) { c.Interfaces = []Interface{{}, {Device: 3}} },

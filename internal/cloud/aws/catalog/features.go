@@ -1,0 +1,41 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+)
+
+// The embedded file lacks a few features that EC2 reports. These rules of AWS's pages stand for them until EC2 has
+// described the types. Families that the pages do not name count as without the feature.
+var (
+	// nestedFamilies are the families of the EC2 User Guide, "Use nested virtualization to run hypervisors in Amazon EC2
+	// instances" (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/amazon-ec2-nested-virtualization.html), and their
+	// flex variants, which the API reference adds. Bare metal needs no such feature and does not report it.
+	nestedFamilies = []string{"c8i", "c8i-flex", "m8i", "m8i-flex", "r8i", "r8i-flex"}
+
+	// withoutEnclaves are prefixes of the families without Nitro Enclaves. Source: Nitro Enclaves User Guide, "What is
+	// Nitro Enclaves?" (https://docs.aws.amazon.com/enclaves/latest/user/nitro-enclave.html).
+	withoutEnclaves = []string{"a1.", "g4ad.", "g5g.", "hpc", "im4gn.", "is4gen.", "trn1.", "trn1n.", "u-", "u7i", "vt1."}
+
+	// enaOnXen are the types on Xen with the enhanced network adapter. Source: EC2 User Guide, "Enhanced networking on
+	// Amazon EC2 instances" (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/enhanced-networking.html).
+	enaOnXen = []string{"h1.", "i3.", "m4.16xlarge", "r4."}
+)
+
+// addFeatures sets the features of an embedded type.
+func (t *Type) addFeatures() {
+	t.ENA = t.Hypervisor != HypervisorXen || t.hasPrefix(enaOnXen)
+	if t.Hypervisor != HypervisorNitro {
+		return
+	}
+	t.NestedVirtualization = slices.Contains(nestedFamilies, t.Family())
+	least := int64(4)
+	if slices.Contains(t.Architectures, "arm64") {
+		least = 2 // an enclave takes whole cores, and these have one thread
+	}
+	t.NitroEnclaves = t.VCPUs >= least && !t.Burstable && !t.hasPrefix(withoutEnclaves)
+}
+
+func (t *Type) hasPrefix(prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(t.Name, prefix) })
+}
