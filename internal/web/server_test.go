@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/internal/offline"
+	"github.com/karpenter-go/karpenter/internal/web/picture"
 	"github.com/karpenter-go/karpenter/internal/web/view"
 )
 
@@ -466,6 +467,18 @@ func TestSummary(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestPictureTooLargeForPNG checks that a picture without a PNG is no fault of the server, and has an SVG.
+func TestPictureTooLargeForPNG(t *testing.T) {
+	tall := &shown{Sheet: &view.Sheet{}, Picture: &picture.Picture{Width: usualWidth, Height: 1 << 30}}
+	for format, want := range map[string]int{"png": http.StatusUnprocessableEntity, "svg": http.StatusOK} {
+		w := httptest.NewRecorder()
+		write(w, httptest.NewRequest(http.MethodGet, "/fleet?format="+format, nil), format, nil, "fleet", tall)
+		if w.Code != want || format == "png" && !strings.Contains(w.Body.String(), "SVG has no limit") {
+			t.Errorf("%s: status %d, want %d: %s", format, w.Code, want, w.Body)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"flag"
 	"fmt"
 	"image/png"
@@ -280,6 +281,22 @@ func TestPNG(t *testing.T) {
 		}
 		if len(colors) < 3 || image.Bounds().Dx() < 2*p.Width {
 			t.Errorf("%s: %d colors, %v", name, len(colors), image.Bounds())
+		}
+	}
+}
+
+// TestPNGTooLarge checks that the memory for an image is bounded, at each width, and that the error names the limit.
+func TestPNGTooLarge(t *testing.T) {
+	for width, most := range map[int]int{280: 119837, 1160: 28926, 3200: 10485} {
+		for _, height := range []int{most/2 + 1, 1 << 40} {
+			var out bytes.Buffer
+			err := (&picture.Picture{Width: width, Height: height}).WritePNG(&out, picture.Options{})
+			if !errors.Is(err, picture.ErrTooLarge) || out.Len() > 0 {
+				t.Fatalf("an image of %d x %d: %v and %d bytes, want ErrTooLarge", width, height, err, out.Len())
+			}
+			if want := fmt.Sprintf("it is %d pixels high, and at this width an image has at most %d;", 2*height, most); !strings.Contains(err.Error(), want) {
+				t.Errorf("an image of %d x %d: %v, want %q", width, height, err, want)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -19,6 +20,12 @@ import (
 // pngScale is how many pixels of the image a pixel of the picture has: text stays legible on dense screens.
 const pngScale = 2
 
+// mostPixels is the maximum number of pixels of an image, which takes four bytes of memory for each: 256 MiB.
+const mostPixels = 1 << 26
+
+// ErrTooLarge means that a picture has more pixels than an image may have.
+var ErrTooLarge = errors.New("the picture is too large for a PNG")
+
 // fonts are parsed once. The embedded files are valid.
 var fonts = sync.OnceValues(func() ([2]*opentype.Font, error) {
 	var list [2]*opentype.Font
@@ -32,7 +39,8 @@ var fonts = sync.OnceValues(func() ([2]*opentype.Font, error) {
 	return list, nil
 })
 
-// WritePNG writes the picture as a document, see Options, without links.
+// WritePNG writes the picture as a document, see Options, without links. Its height has no bound, and that of an image
+// has one: beyond mostPixels, nothing is written and the error is ErrTooLarge.
 func (p *Picture) WritePNG(out io.Writer, o Options) error {
 	palette := o.Palette
 	if palette == nil {
@@ -41,7 +49,11 @@ func (p *Picture) WritePNG(out io.Writer, o Options) error {
 	if o.Document {
 		p = p.framed()
 	}
-	c := &canvas{image: image.NewRGBA(image.Rect(0, 0, p.Width*pngScale, p.Height*pngScale)), palette: palette, faces: map[face]font.Face{}}
+	width, height := p.Width*pngScale, p.Height*pngScale
+	if most := mostPixels / max(1, width); height > most {
+		return fmt.Errorf("%w: it is %d pixels high, and at this width an image has at most %d; SVG has no limit", ErrTooLarge, height, most)
+	}
+	c := &canvas{image: image.NewRGBA(image.Rect(0, 0, width, height)), palette: palette, faces: map[face]font.Face{}}
 	c.rect(0, 0, p.Width, p.Height, Surface)
 	for i := range p.Boxes {
 		c.box(p, &p.Boxes[i])
