@@ -150,7 +150,8 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "podTopologySpread.defaultConstraints of the cluster's kube-scheduler, YAML or JSON: spread for pods that state none")
 	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "cost of a node in addition to its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" overrides it")
 	f.IntVar(&o.workBudget, "work-budget", defaultWorkBudget, "maximum number of checks whether pods fit a node or pool for one plan, and, 25 times as many, for one search for savings; pods that were not reached are planned next, the namespaces in turn (0: no limit)")
-	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false, "read the Cluster Autoscaler's annotations "+karpv1.AnnotationSafeToEvict+": \"false\" of a pod and "+karpv1.AnnotationScaleDownDisabled+": \"true\" of a node like "+karpv1.AnnotationDoNotDisrupt+": \"true\"")
+	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false,
+		"read the Cluster Autoscaler's annotations "+karpv1.AnnotationSafeToEvict+": \"false\" of a pod and "+karpv1.AnnotationScaleDownDisabled+": \"true\" of a node like "+karpv1.AnnotationDoNotDisrupt+": \"true\"")
 	f.BoolVar(&o.proactive, "proactive-scale-up", false,
 		"launch nodes for the pods that ReplicaSets, StatefulSets and Jobs ask for as soon as the first of them exists")
 	f.StringVar(&o.brakeText, "unready-brake", "off",

@@ -37,7 +37,8 @@ func TestExplainRefusals(t *testing.T) {
 			"involvedObject: {kind: Pod, namespace: app, name: %s}\n---\n", n, at, reason, message, pod)
 	}
 	var live offline.Cluster
-	live.Kubeconfig = served(t, map[string]string{"/api/v1/namespaces/app/events": event("short", "11:58:00", "FailedScheduling", "Failed to schedule pod, no capacity") +
+	live.Kubeconfig = served(t, map[string]string{"/api/v1/namespaces/app/events": event("short", "11:58:00", "FailedScheduling",
+		"Failed to schedule pod, no capacity") +
 		event("short", "11:57:00", "Nominated", "Pod should schedule on: nodeclaim/a") +
 		event("short", "11:59:00", "FailedScheduling", "0/3 nodes are available") +
 		event("launched", "11:58:00", "FailedScheduling", "Failed to schedule pod, no capacity") +

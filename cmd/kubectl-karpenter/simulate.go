@@ -103,7 +103,8 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.diff, "diff", false, "compare the manifests OLD and NEW, or with --live those of the cluster with those of -f")
 	flags.StringVarP(&s.output, "output", "o", formatText, orList(documents)+"; with --diff also markdown")
 	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "exit with 1 when a pod is unschedulable")
-	flags.BoolVar(&s.failUseless, "fail-on-useless-pool", false, "with --diff: exit with 1 when a NodePool can launch nothing with the new objects only")
+	flags.BoolVar(&s.failUseless, "fail-on-useless-pool", false,
+		"with --diff: exit with 1 when a NodePool can launch nothing with the new objects only")
 	flags.BoolVar(&s.disrupt, "disrupt", false, "print which nodes would be removed, instead of which would be launched")
 	addPolicyFlags(flags, &s.policy)
 	addDisruptFlags(flags, &s.policy)

@@ -45,13 +45,15 @@ func TestFeaturesOfTypes(t *testing.T) {
 		key, value, field, more string
 		want                    string // the type of the node, "" if there is none
 	}{
-		"nested virtualization":           {"kubernetes.io/arch", "amd64", "cpuOptions: {nestedVirtualization: enabled}", "", "c8i-flex.large"},
-		"nested virtualization, on m5":    {"karpenter.k8s.aws/instance-family", "m5", "cpuOptions: {nestedVirtualization: enabled}", "", ""},
-		"enclaves":                        {"karpenter.k8s.aws/nitro-sandbox", `"true"`, "", "", "c6g.large"},
-		"enclaves, on burstable types":    {"karpenter.k8s.aws/nitro-sandbox", `"true"]}, {key: karpenter.k8s.aws/instance-family, operator: In, values: [t3, t3a, t4g`, "", "", ""},
-		"no price":                        {"node.kubernetes.io/instance-type", "x8aedz.large", "", "", ""},
-		"no price, and an overlay":        {"node.kubernetes.io/instance-type", "x8aedz.large", "", overlay, "x8aedz.large"},
-		"no price, and a broader overlay": {"node.kubernetes.io/instance-type", "x8aedz.large", "", strings.Replace(overlay, "In, values: [x8aedz.large]", "NotIn, values: [m5.large]", 1), ""},
+		"nested virtualization":        {"kubernetes.io/arch", "amd64", "cpuOptions: {nestedVirtualization: enabled}", "", "c8i-flex.large"},
+		"nested virtualization, on m5": {"karpenter.k8s.aws/instance-family", "m5", "cpuOptions: {nestedVirtualization: enabled}", "", ""},
+		"enclaves":                     {"karpenter.k8s.aws/nitro-sandbox", `"true"`, "", "", "c6g.large"},
+		"enclaves, on burstable types": {"karpenter.k8s.aws/nitro-sandbox",
+			`"true"]}, {key: karpenter.k8s.aws/instance-family, operator: In, values: [t3, t3a, t4g`, "", "", ""},
+		"no price":                 {"node.kubernetes.io/instance-type", "x8aedz.large", "", "", ""},
+		"no price, and an overlay": {"node.kubernetes.io/instance-type", "x8aedz.large", "", overlay, "x8aedz.large"},
+		"no price, and a broader overlay": {"node.kubernetes.io/instance-type", "x8aedz.large", "", strings.Replace(overlay,
+			"In, values: [x8aedz.large]", "NotIn, values: [m5.large]", 1), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.NewReplacer("KEY", c.key, "VALUE", c.value, "FIELD", c.field).Replace(featuresClass) + c.more

@@ -45,17 +45,21 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		refused, noted, said string
 	}{
 		"reservations only": {"reserved", "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]",
-			"the pool's own requirement karpenter.sh/capacity-type In [reserved] matches none of", reservations, "advice     spec.capacityReservationSelectorTerms"},
+			"the pool's own requirement karpenter.sh/capacity-type In [reserved] matches none of", reservations,
+			"advice     spec.capacityReservationSelectorTerms"},
 		"reservations, or on demand": {"reserved, on-demand", "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]",
 			"", reservations, "advice     spec.capacityReservationSelectorTerms"},
 		"a placement group": {"on-demand", "placementGroupSelector: {name: g}",
-			`EC2NodeClass "gpu" is not ready: spec.placementGroupSelector is accepted but not supported yet`, "", "impossible spec.placementGroupSelector: is accepted"},
+			`EC2NodeClass "gpu" is not ready: spec.placementGroupSelector is accepted but not supported yet`, "",
+			"impossible spec.placementGroupSelector: is accepted"},
 		"Windows": {"on-demand", "amiFamily: Windows2022",
-			`EC2NodeClass "gpu" is not ready: spec.amiFamily is Windows2022, which is accepted but not supported yet`, "", "impossible spec.amiFamily: is Windows2022"},
+			`EC2NodeClass "gpu" is not ready: spec.amiFamily is Windows2022, which is accepted but not supported yet`, "",
+			"impossible spec.amiFamily: is Windows2022"},
 		"an expression": {"on-demand", `kubelet: {maxPods: "max_pods / 2"}`,
 			`EC2NodeClass "gpu" is not ready: spec.kubelet.maxPods is an expression, which is accepted but not supported yet`, "",
 			"impossible spec.kubelet.maxPods: is an expression"},
-		"user data that no node could use": {"on-demand", `userData: "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n"`,
+		"user data that no node could use": {"on-demand", `userData: "MIME-Version: 1.0\nContent-Type: multipart/mixed; ` +
+			`boundary=b\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n"`,
 			`EC2NodeClass "gpu" is not ready: spec.userData`, "", ""},
 		"nothing": {"on-demand", "", "", "", ""},
 	} {
@@ -81,7 +85,8 @@ func TestFieldsWithoutEffect(t *testing.T) {
 			if !strings.Contains(notes, c.noted) || c.noted == "" && strings.Contains(notes, "not supported yet") {
 				t.Errorf("explain has the notes %q, want %q", notes, c.noted)
 			}
-			if _, report, _ := runBoth(t, "", "migrate", "-f", folder); !strings.Contains(report, c.said) || c.said == "" && !strings.Contains(report, "3 unchanged") {
+			if _, report, _ := runBoth(t, "", "migrate", "-f", folder); !strings.Contains(report,
+				c.said) || c.said == "" && !strings.Contains(report, "3 unchanged") {
 				t.Errorf("migrate reports %q, want %q", report, c.said)
 			}
 		})

@@ -139,15 +139,20 @@ func TestSimulateKinds(t *testing.T) {
 		{"replicas that exist are not made again", webYAML + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: web-x, labels: {app: web}}\nspec: {nodeName: n1, containers: [{name: c, image: i}]}\n", 2},
 		{"statefulset", strings.Replace(webYAML, "Deployment", "StatefulSet", 1), 3},
 		{"replicaset", strings.Replace(webYAML, "Deployment", "ReplicaSet", 1), 3},
-		{"job", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  parallelism: 4\n  completions: 2\n  template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}\n", 2},
+		{"job", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  parallelism: 4\n  completions: 2\n  template: {spec: " +
+			"{restartPolicy: Never, containers: [{name: c, image: i}]}}\n", 2},
 		{"list", `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}]}`, 1},
 		{"two JSON objects", `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 		  {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}`, 2},
 		{"a finished pod wants nothing", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\nstatus: {phase: Succeeded}\n", 0},
-		{"cronjob", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  schedule: 0 * * * *\n  jobTemplate: {spec: {parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}\n", 2},
-		{"suspended cronjob", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  suspend: true\n  schedule: 0 * * * *\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}\n", 0},
-		{"a run of a cronjob counts once", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  schedule: 0 * * * *\n  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}\n" +
-			"---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j-1, ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: j, uid: u, controller: true}]}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}\n", 1},
+		{"cronjob", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  schedule: 0 * * * *\n  jobTemplate: {spec: " +
+			"{parallelism: 2, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}\n", 2},
+		{"suspended cronjob", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  suspend: true\n  schedule: 0 * * * *\n  " +
+			"jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}\n", 0},
+		{"a run of a cronjob counts once", "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: j}\nspec:\n  schedule: 0 * * * *\n  " +
+			"jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}\n" +
+			"---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j-1, ownerReferences: [{apiVersion: batch/v1, kind: CronJob, name: j, uid: " +
+			"u, controller: true}]}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}\n", 1},
 		{"a replica set of a deployment counts once", webYAML + "---\napiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web-1, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: u, controller: true}]}\n" +
 			"spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}\n", 3},
 		{"a statefulset makes its volume claims", strings.Replace(webYAML, "Deployment", "StatefulSet", 1) + "  volumeClaimTemplates: [{metadata: {name: data}, spec: {storageClassName: disks, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]\n" +
@@ -353,7 +358,8 @@ func TestSimulateFailOnUnschedulable(t *testing.T) {
 // TestSimulateBoundsWorkloads checks that a workload with too many pods is reported and excluded, and that the rest
 // is decided.
 func TestSimulateBoundsWorkloads(t *testing.T) {
-	job := "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 2147483647, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}\n"
+	job := "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {parallelism: 2147483647, template: {spec: {restartPolicy: " +
+		"Never, containers: [{name: c, image: i}]}}}\n"
 	set := "---\n" + strings.NewReplacer("Deployment", "StatefulSet", "web", "db", "replicas: 3", "replicas: 2000000000").Replace(webYAML)
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML + job + set})
 	out, progress, err := runBoth(t, "", "simulate", "-f", folder, "-o", "json")
@@ -607,7 +613,8 @@ spec: {containers: [{name: c, image: i}], volumes: [{name: v, persistentVolumeCl
 	if want := []string{"default/q"}; len(a.ExistingNodes) != 1 || !slices.Equal(a.ExistingNodes[0].Pods, want) {
 		t.Errorf("pods go to existing nodes %+v, want %v, whose volume is assumed to be of no driver", a.ExistingNodes, want)
 	}
-	want := []offline.Missing{{Kind: "PersistentVolumeClaim", Name: "default/none", Assumed: "taken as bound to a volume that any node can use"}}
+	want := []offline.Missing{{Kind: "PersistentVolumeClaim", Name: "default/none",
+		Assumed: "taken as bound to a volume that any node can use"}}
 	if diff := cmp.Diff(want, a.Missing); diff != "" || len(a.Unschedulable) != 0 {
 		t.Errorf("unschedulable %+v, want none; missing (-want +got):\n%s", a.Unschedulable, diff)
 	}

@@ -73,18 +73,21 @@ status:
 // writes.
 func upstreamNode(name, kind, zone string, cpu, memory int) (claim, node string) {
 	family, size, _ := strings.Cut(kind, ".")
-	labels := fmt.Sprintf(`team: shop, karpenter.sh/nodepool: default, karpenter.sh/capacity-type: on-demand, node.kubernetes.io/instance-type: %s, `+
+	labels := fmt.Sprintf(`team: shop, karpenter.sh/nodepool: default, karpenter.sh/capacity-type: on-demand, `+
+		`node.kubernetes.io/instance-type: %s, `+
 		`topology.kubernetes.io/zone: %s, topology.kubernetes.io/region: us-east-1, kubernetes.io/arch: amd64, kubernetes.io/os: linux, `+
 		`karpenter.k8s.aws/instance-family: %s, karpenter.k8s.aws/instance-size: %s, karpenter.k8s.aws/instance-category: %s, `+
 		`karpenter.k8s.aws/instance-cpu: "%d", karpenter.k8s.aws/ec2nodeclass: default`, kind, zone, family, size, family[:1], cpu)
 	annotations := `karpenter.sh/nodepool-hash: "12526152133451586262", karpenter.sh/nodepool-hash-version: v3, ` +
 		`karpenter.k8s.aws/ec2nodeclass-hash: "6587732100211953107", karpenter.k8s.aws/ec2nodeclass-hash-version: v4`
-	room := fmt.Sprintf(`capacity: {cpu: "%d", memory: %dGi, pods: "58", ephemeral-storage: 20Gi}, allocatable: {cpu: %dm, memory: %dMi, pods: "58", ephemeral-storage: 17Gi}`,
+	room := fmt.Sprintf(`capacity: {cpu: "%d", memory: %dGi, pods: "58", ephemeral-storage: 20Gi}, allocatable: {cpu: %dm, memory: %dMi, `+
+		`pods: "58", ephemeral-storage: 17Gi}`,
 		cpu, memory, cpu*1000-90, memory*1024-1600)
 	condition := func(names ...string) string {
 		var list []string
 		for _, name := range names {
-			list = append(list, fmt.Sprintf(`{type: %s, status: "True", reason: %s, message: "", lastTransitionTime: "2026-06-01T09:01:00Z"}`, name, name))
+			list = append(list, fmt.Sprintf(`{type: %s, status: "True", reason: %s, message: "", lastTransitionTime: "2026-06-01T09:01:00Z"}`,
+				name, name))
 		}
 		return "[" + strings.Join(list, ", ") + "]"
 	}
@@ -131,7 +134,8 @@ status: {%[7]s}
 func upstreamCluster(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	claims, nodes, pods := "", "", ""
-	for i, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1a", "us-east-1b", "us-east-1a", "us-east-1b", "us-east-1a", "us-east-1b"} {
+	for i, zone := range []string{"us-east-1a", "us-east-1b", "us-east-1a", "us-east-1b", "us-east-1a", "us-east-1b", "us-east-1a",
+		"us-east-1b"} {
 		name := fmt.Sprintf("default-%c", 'a'+i)
 		claim, node := upstreamNode(name, "m5.2xlarge", zone, 8, 32)
 		claims, nodes = claims+claim, nodes+node

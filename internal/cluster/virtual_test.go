@@ -51,8 +51,10 @@ func TestVirtualPodsFollow(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "spare-0", UID: "spare-0"},
 		Spec: corev1.PodSpec{RuntimeClassName: &class, Containers: []corev1.Container{{Name: "c", Image: "i"}},
 			Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}}}}},
-		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}}
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}}}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable}}}}
 	s.SetVirtual(model.VirtualBuffer, "spare", "one", func() []*corev1.Pod { return []*corev1.Pod{pod} })
 	s.Seat(map[string]string{"spare-0": "n"})
 	spec := func() model.PodSpec { return s.virtual["spare"].specs["spare-0"] }
@@ -67,8 +69,9 @@ func TestVirtualPodsFollow(t *testing.T) {
 	if got := cpu(); got != 0 {
 		t.Errorf("the pod requests %d millicores, want none", got)
 	}
-	ranges := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "r", UID: "r"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-		Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"cpu": resource.MustParse("500m")}}}}}
+	ranges := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "r", UID: "r"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{"cpu": resource.MustParse("500m")}}}}}
 	s.Saw(ranges)
 	if got := cpu(); got != 500 {
 		t.Errorf("with a LimitRange the pod requests %d millicores, want 500", got)

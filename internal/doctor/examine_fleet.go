@@ -174,7 +174,8 @@ func claims(f *Facts, o Options) []cloud.Finding {
 				if claim.Status.NodeName != "" {
 					fix += "; kubectl describe node " + claim.Status.NodeName + " shows the reason if its drain is blocked"
 				}
-				list = append(list, found(ClaimNotTerminated, object, fmt.Sprintf("the NodeClaim was deleted %s ago and still exists%s", round(late), f.waitingFor(claim)), fix))
+				list = append(list, found(ClaimNotTerminated, object, fmt.Sprintf("the NodeClaim was deleted %s ago and still exists%s",
+					round(late), f.waitingFor(claim)), fix))
 			}
 			continue
 		}

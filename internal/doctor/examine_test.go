@@ -601,7 +601,8 @@ func TestRights(t *testing.T) {
 // that is not ready only the finding that it is not.
 func TestFieldsWithoutEffect(t *testing.T) {
 	ec2 := schema.GroupKind{Group: awsv1.Group, Kind: awsv1.Kind}
-	inert := Condition{Type: awsv1.ConditionCapacityReservationsReady, Status: "False", Reason: awsv1.ReasonNotYetActedOn, Message: "no effect"}
+	inert := Condition{Type: awsv1.ConditionCapacityReservationsReady, Status: "False", Reason: awsv1.ReasonNotYetActedOn,
+		Message: "no effect"}
 	f := &Facts{Now: now, NoElection: true, Owned: []schema.GroupKind{ec2}, Classes: []Class{
 		{Kind: ec2, Name: "ready", Conditions: []Condition{{Type: "Ready", Status: "True"}, inert}},
 		{Kind: ec2, Name: "unready", Conditions: []Condition{{Type: "Ready", Status: "False"}, inert}},

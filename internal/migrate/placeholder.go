@@ -9,7 +9,8 @@ import (
 
 // placeholder matches a value, or a part of one, that should have been replaced: ${NAME}, ${NAME:-default}, $NAME,
 // <YOUR_NAME>, {{ name }}, YOUR_NAME.
-var placeholder = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_.]*(?::?[-=?+][^{}]*)?\}|\$[A-Za-z_][A-Za-z0-9_]*|<[A-Za-z][A-Za-z0-9_. -]*>|\{\{[^{}]+\}\}|\b(?:YOUR|REPLACE|CHANGE)_[A-Z0-9_]+\b`)
+var placeholder = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_.]*(?::?[-=?+][^{}]*)?\}|\$[A-Za-z_][A-Za-z0-9_]*|<[A-Za-z][A-Za-z0-9_. ` +
+	`-]*>|\{\{[^{}]+\}\}|\b(?:YOUR|REPLACE|CHANGE)_[A-Z0-9_]+\b`)
 
 // placeholders reports values in printed objects and in values of the chart that look like placeholders. User data,
 // which may contain such words, is skipped.

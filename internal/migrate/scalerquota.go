@@ -99,7 +99,8 @@ func (m *migration) proposeQuota() {
 			set(quota, integer(int64(most)), "spec", "limits", "resources", resource)
 		}
 	}
-	quota.HeadComment = "# Proposed for the total limits of the Cluster Autoscaler. It counts all nodes of the cluster, also those of its groups."
+	quota.HeadComment = "# Proposed for the total limits of the Cluster Autoscaler. It counts all nodes of the cluster, also those of " +
+		"its groups."
 	m.scaler.after = append(m.scaler.after, &document{root: quota, anew: true, proposed: true})
 	m.scaler.Became = append(m.scaler.Became, object)
 	m.scaler.note(Advice, object, "counts all nodes of the cluster, also those of the groups until they are gone: "+

@@ -119,7 +119,8 @@ type PreferencesCost struct {
 
 // Answer converts the decision to words and figures.
 func (d *Decision) Answer() *LaunchAnswer {
-	a := &LaunchAnswer{Nodes: []NewNode{}, ExistingNodes: []ExistingNode{}, Unschedulable: []Unschedulable{}, PriceSource: d.source, Gaps: d.gaps, Stats: d.stats}
+	a := &LaunchAnswer{Nodes: []NewNode{}, ExistingNodes: []ExistingNode{}, Unschedulable: []Unschedulable{}, PriceSource: d.source,
+		Gaps: d.gaps, Stats: d.stats}
 	prices := priceTables{}
 	for i := range d.plan.Claims {
 		a.Nodes = append(a.Nodes, d.newNode(&d.plan.Claims[i], prices))

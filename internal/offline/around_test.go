@@ -44,7 +44,8 @@ func TestBindClaims(t *testing.T) {
 		"a claim that has lost its volume":   {"phase: Lost", "capacity: {storage: 2Gi}, claimRef: {namespace: ns, name: c}", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := expanded(t, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c, namespace: ns}\nspec: {accessModes: [ReadWriteOnce], volumeName: v, resources: {requests: {storage: 2Gi}}}\n"+
+			o := expanded(t, "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c, namespace: ns}\nspec: {accessModes: "+
+				"[ReadWriteOnce], volumeName: v, resources: {requests: {storage: 2Gi}}}\n"+
 				"status: {"+c.claim+"}\n---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\nspec: {accessModes: [ReadWriteOnce], "+c.volume+"}\n")
 			if got := o.around.Claim("ns", "c").Annotations[convert.BindCompleted] != ""; got != c.bound {
 				t.Errorf("bound is %t, want %t", got, c.bound)

@@ -99,7 +99,8 @@ func (s *surroundings) matching(claim *corev1.PersistentVolumeClaim, volumes []*
 			claim.Spec.StorageClassName = &class.Name
 		}
 	}
-	fitting := slices.DeleteFunc(slices.Clone(volumes), func(v *corev1.PersistentVolume) bool { return !volumehelpers.CheckAccessModes(claim, v) })
+	fitting := slices.DeleteFunc(slices.Clone(volumes),
+		func(v *corev1.PersistentVolume) bool { return !volumehelpers.CheckAccessModes(claim, v) })
 	class := s.byClass[volumehelpers.GetPersistentVolumeClaimClass(claim)]
 	delayed := class != nil && waitsForPod(class) && class.Provisioner != convert.NoProvisioner && claim.Spec.VolumeName == ""
 	volume, err := volumehelpers.FindMatchingVolume(claim, fitting, nil, nil, delayed, true)

@@ -318,7 +318,8 @@ func asksForNamespaces(a *corev1.Affinity) bool {
 				return true
 			}
 		}
-		return slices.ContainsFunc(t.NamespaceSelector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return e.Key != corev1.LabelMetadataName })
+		return slices.ContainsFunc(t.NamespaceSelector.MatchExpressions,
+			func(e metav1.LabelSelectorRequirement) bool { return e.Key != corev1.LabelMetadataName })
 	})
 }
 

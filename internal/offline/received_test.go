@@ -226,7 +226,8 @@ func TestUnknownWorkloads(t *testing.T) {
 // versions are not.
 func TestOlderVersionsOfBuffers(t *testing.T) {
 	const buffer = "metadata: {name: b, namespace: app}\nspec: {podTemplateRef: {name: p}, replicas: 2}\n"
-	const quota = "apiVersion: autoscaling.x-k8s.io/v1alpha1\nkind: CapacityQuota\nmetadata: {name: q}\nspec: {limits: {resources: {cpu: '4'}}}\n"
+	const quota = "apiVersion: autoscaling.x-k8s.io/v1alpha1\nkind: CapacityQuota\nmetadata: {name: q}\nspec: {limits: {resources: {cpu: " +
+		"'4'}}}\n"
 	o := received(t, "apiVersion: autoscaling.x-k8s.io/v1alpha1\nkind: CapacityBuffer\n"+buffer+"---\n"+quota+"---\n"+
 		`{"apiVersion": "autoscaling.x-k8s.io/v1alpha1", "kind": "CapacityBufferList", "items": [
 			{"metadata": {"name": "c", "namespace": "app"}, "spec": {"podTemplateRef": {"name": "p"}, "replicas": 2}}]}`)
@@ -257,7 +258,8 @@ func TestTemplates(t *testing.T) {
 		pools int
 	}{
 		"a value": {strings.ReplaceAll(receivedPool, "general", "{{ .Values.name }}"), []string{fmt.Sprintf(line, 1)}, 0},
-		"a block, and two documents": {"{{- if .Values.pool }}\n" + receivedPool + "---\nmetadata:\n  {{- include \"a\" . }}\n  b: c\n{{- end }}\n",
+		"a block, and two documents": {"{{- if .Values.pool }}\n" + receivedPool + "---\nmetadata:\n  {{- include \"a\" . }}\n  b: c\n{{- " +
+			"end }}\n",
 			[]string{fmt.Sprintf(line, 1)}, 0},
 		"a document before": {receivedPool + "---\nname: {{ .Values.name }}-x\n", []string{fmt.Sprintf(line, 2)}, 1},
 		"a fault beside braces in a text": {"a: b: c\n---\na: '{{ b }}'\n",

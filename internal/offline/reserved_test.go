@@ -24,9 +24,11 @@ func TestReservationsOfFiles(t *testing.T) {
 	}
 	pool := strings.Replace(anyPool, "[on-demand]", "[reserved, on-demand]", 1)
 	for i := range 4 {
-		pool += fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: web-%d}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: 3}}}]}\n", i)
+		pool += fmt.Sprintf("---\napiVersion: v1\nkind: Pod\nmetadata: {name: web-%d}\nspec: {containers: [{name: c, image: i, resources: "+
+			"{requests: {cpu: 3}}}]}\n", i)
 	}
-	const labels = "labels: {karpenter.sh/nodepool: p, node.kubernetes.io/instance-type: big.4, topology.kubernetes.io/zone: b, karpenter.sh/capacity-type: reserved, karpenter.kwok.sh/reservation-id: cr-big}"
+	const labels = "labels: {karpenter.sh/nodepool: p, node.kubernetes.io/instance-type: big.4, topology.kubernetes.io/zone: b, " +
+		"karpenter.sh/capacity-type: reserved, karpenter.kwok.sh/reservation-id: cr-big}"
 	node := "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1, " + labels + "}\nspec: {unschedulable: true}\n"
 	claim := "---\napiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: c1, " + labels + "}\n" +
 		"spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: d}, requirements: []}\nstatus: {providerID: 'kwok://c1'}\n"

@@ -71,7 +71,8 @@ func (a *Assumed) write(b *strings.Builder) {
 	if a.Types < a.OfTypes {
 		nodes += fmt.Sprintf(" of %d of %d instance types", a.Types, a.OfTypes)
 	}
-	fmt.Fprintf(b, "  %s are assumed to get %s, as existing ones did: DaemonSet %s takes room there", nodes, strings.Join(a.Labels, ", "), a.DaemonSet)
+	fmt.Fprintf(b, "  %s are assumed to get %s, as existing ones did: DaemonSet %s takes room there", nodes, strings.Join(a.Labels,
+		", "), a.DaemonSet)
 	if a.Requests != "" {
 		b.WriteString(" (" + a.Requests + ")")
 	}

@@ -45,7 +45,8 @@ func TestExplainShownLabels(t *testing.T) {
 	if pool.Assumed[0].Types == of {
 		types = ""
 	}
-	want := "are assumed to get feature.example.org/present=true, as existing ones did: DaemonSet system/feature takes room there (700m of cpu)"
+	want := "are assumed to get feature.example.org/present=true, as existing ones did: DaemonSet system/feature takes room there (700m " +
+		"of cpu)"
 	if text := pool.Text(); !strings.Contains(text, "  new nodes"+types+" "+want) {
 		t.Errorf("the pool says:\n%s", text)
 	}

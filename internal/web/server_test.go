@@ -458,8 +458,10 @@ func TestJob(t *testing.T) {
 // TestSummary: the sentence of a report names what the steps save, without launches for pending pods, and what keeps most.
 func TestSummary(t *testing.T) {
 	saves := view.Plan{Before: view.Figures{Price: 10}, Steps: []view.Step{
-		{Price: 12, Reason: "Provisioning", Saving: -2}, {Remove: []string{"a"}, Price: 9, Saving: 3}, {Remove: []string{"b"}, Price: 8, Saving: 1}}}
-	keeps := []view.Blocker{{Kind: "Budget", Name: "x", Saving: 1, Known: true}, {Kind: "PodDisruptionBudget", Name: "shop/web", Saving: 2, Known: true},
+		{Price: 12, Reason: "Provisioning", Saving: -2}, {Remove: []string{"a"}, Price: 9, Saving: 3}, {Remove: []string{"b"}, Price: 8,
+			Saving: 1}}}
+	keeps := []view.Blocker{{Kind: "Budget", Name: "x", Saving: 1, Known: true}, {Kind: "PodDisruptionBudget", Name: "shop/web",
+		Saving: 2, Known: true},
 		{Kind: "Budget", Name: "unknown", Saving: 9}}
 	for want, got := range map[string]string{
 		"2920 USD a month can be saved in 2 steps. PodDisruptionBudget shop/web keeps 1460 more.": summary(&saves, keeps),

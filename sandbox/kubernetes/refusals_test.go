@@ -96,9 +96,11 @@ func judge(object runtime.Object) (field.ErrorList, *core.PodTemplateSpec, *fiel
 		o.UID = "u"
 		o.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"batch.kubernetes.io/controller-uid": "u"}}
 		o.Spec.Template.Labels = generated
-		return batch_validation.ValidateJob(o, batch_validation.JobValidationOptions{PodValidationOptions: opts, RequirePrefixedLabels: true}), &o.Spec.Template, path
+		return batch_validation.ValidateJob(o, batch_validation.JobValidationOptions{PodValidationOptions: opts,
+			RequirePrefixedLabels: true}), &o.Spec.Template, path
 	case *batch.CronJob:
-		return batch_validation.ValidateCronJobCreate(o, opts), &o.Spec.JobTemplate.Spec.Template, field.NewPath("spec", "jobTemplate", "spec", "template")
+		return batch_validation.ValidateCronJobCreate(o, opts), &o.Spec.JobTemplate.Spec.Template, field.NewPath("spec", "jobTemplate",
+			"spec", "template")
 	}
 	return nil, nil, nil
 }

@@ -69,10 +69,11 @@ func TestTemplatesMean(t *testing.T) {
 		says   string
 	}{
 		"settings.ignoreDRARequests": {false, "settings.ignoreDRARequests: device allocation is not supported yet"},
-		"settings.isolatedVPC":       {"maybe", `settings.isolatedVPC is the template {{ .Values.global.of }}, which becomes "maybe", want true or false`},
-		"settings.batchMaxDuration":  {"soon", `which becomes "soon", want a duration such as 10s`},
-		"settings.reservedENIs":      {"-1", `which becomes "-1", want a number`},
-		"settings.clusterName":       {"", "settings.clusterName is required"},
+		"settings.isolatedVPC": {"maybe", `settings.isolatedVPC is the template {{ .Values.global.of }}, which becomes "maybe", want ` +
+			`true or false`},
+		"settings.batchMaxDuration": {"soon", `which becomes "soon", want a duration such as 10s`},
+		"settings.reservedENIs":     {"-1", `which becomes "-1", want a number`},
+		"settings.clusterName":      {"", "settings.clusterName is required"},
 	} {
 		if _, err := template(t, mainChart, given(setting, test.global)); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: the error is %v, want one with %q", setting, err, test.says)

@@ -36,7 +36,8 @@ func TestFigures(t *testing.T) {
 			found := measured.FindStringSubmatch(table.above)
 			switch {
 			case found == nil:
-				t.Errorf("%s: the table %q: want a line \"Measured on DATE at COMMIT\" between the table before it and this one", filepath.Base(page), table.head)
+				t.Errorf("%s: the table %q: want a line \"Measured on DATE at COMMIT\" between the table before it and this one",
+					filepath.Base(page), table.head)
 			case !known(t, found[1]):
 				t.Errorf("%s: the table %q was measured at %s, which is no commit", filepath.Base(page), table.head, found[1])
 			}
@@ -113,7 +114,8 @@ func figures(rows []string) bool {
 
 // TestFiguresFound: tables of numbers are found, tables of words are not.
 func TestFiguresFound(t *testing.T) {
-	text := "# A\n\n| a | b |\n|---|---|\n| x | words |\n| y | 3 words |\n\nMeasured on 2026-11-28 at 01234567.\n\n| c | d |\n|---|---|\n| x | 1.5 s |\n| y | **2** |\n"
+	text := "# A\n\n| a | b |\n|---|---|\n| x | words |\n| y | 3 words |\n\nMeasured on 2026-11-28 at 01234567.\n\n| c | d " +
+		"|\n|---|---|\n| x | 1.5 s |\n| y | **2** |\n"
 	found := figuresOf(text)
 	if len(found) != 1 || found[0].head != "| c | d |" || !measured.MatchString(found[0].above) {
 		t.Errorf("found %+v, want the second table with the line above it", found)

@@ -59,7 +59,8 @@ func TestRoomOnTaintedNodes(t *testing.T) {
 			return err
 		}
 		c := meta.FindStatusCondition(buffer.Status.Conditions, v1beta1.ConditionProvisioning)
-		for _, part := range []string{"launches for CapacityBuffer tainted/spare are paused until", "has the taint example.org/surprise:NoSchedule"} {
+		for _, part := range []string{"launches for CapacityBuffer tainted/spare are paused until",
+			"has the taint example.org/surprise:NoSchedule"} {
 			if !strings.Contains(c.Message, part) {
 				return fmt.Errorf("the condition is %q", c.Message)
 			}
@@ -72,7 +73,8 @@ func TestRoomOnTaintedNodes(t *testing.T) {
 		if err := s.provisioning(buffer, v1beta1.ReasonPaused, 0)(ctx); err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(buffer.Status.Conditions, v1beta1.ConditionProvisioning); !strings.Contains(c.Message, "after 2 failures") {
+		if c := meta.FindStatusCondition(buffer.Status.Conditions, v1beta1.ConditionProvisioning); !strings.Contains(c.Message,
+			"after 2 failures") {
 			return fmt.Errorf("the condition is %q", c.Message)
 		}
 		return nil

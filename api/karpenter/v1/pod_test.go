@@ -110,10 +110,12 @@ func TestProtectedNode(t *testing.T) {
 		"today's name wins": {map[string]string{AnnotationDoNotDisrupt: "false", AnnotationDoNotConsolidate: "true"}, false, false},
 		"that is for a pod": {map[string]string{AnnotationDoNotEvict: "true", AnnotationSafeToEvict: "false"}, false, false},
 
-		"scale-down disabled":                   {disabled, false, true},
-		"scale-down enabled":                    {map[string]string{AnnotationScaleDownDisabled: "false"}, false, false},
-		"today's name wins over the autoscaler": {map[string]string{AnnotationDoNotDisrupt: "false", AnnotationScaleDownDisabled: "true"}, false, false},
-		"both, and one protects":                {map[string]string{AnnotationDoNotConsolidate: "false", AnnotationScaleDownDisabled: "true"}, false, true},
+		"scale-down disabled": {disabled, false, true},
+		"scale-down enabled":  {map[string]string{AnnotationScaleDownDisabled: "false"}, false, false},
+		"today's name wins over the autoscaler": {map[string]string{AnnotationDoNotDisrupt: "false", AnnotationScaleDownDisabled: "true"},
+			false, false},
+		"both, and one protects": {map[string]string{AnnotationDoNotConsolidate: "false",
+			AnnotationScaleDownDisabled: "true"}, false, true},
 	} {
 		if got := (ProtectionRules{}).Node(test.annotations); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)

@@ -420,12 +420,14 @@ func TestContradiction(t *testing.T) {
 	in := func(claim, volume string, alternatives ...[]label.Requirement) demand {
 		return demand{volume: model.Volume{Claim: "app/" + claim}, of: volume, alternatives: alternatives}
 	}
-	demands := []demand{in("anywhere", "v"), in("ca", "va", []label.Requirement{zone("a")}), in("cb", "", []label.Requirement{zone("b")}, []label.Requirement{zone("c")})}
+	demands := []demand{in("anywhere", "v"), in("ca", "va", []label.Requirement{zone("a")}), in("cb", "", []label.Requirement{zone("b")},
+		[]label.Requirement{zone("c")})}
 	places, few := together([]demand{demands[1], in("cb", "vb", []label.Requirement{zone("b")})})
 	if diff := cmp.Diff([][]label.Requirement{{zone("a"), zone("b")}}, places, cmpopts.EquateEmpty()); !few || diff != "" {
 		t.Errorf("places (-want +got):\n%s", diff)
 	}
-	want := refuse("spec.volumes", `claim "ca" (volume "va") requires topology.kubernetes.io/zone In [a], claim "cb" requires topology.kubernetes.io/zone In [b c], `+
+	want := refuse("spec.volumes", `claim "ca" (volume "va") requires topology.kubernetes.io/zone In [a], claim "cb" requires `+
+		`topology.kubernetes.io/zone In [b c], `+
 		"and no node is in both; use volumes whose topologies agree")
 	if diff := cmp.Diff(want, apart(demands)); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)

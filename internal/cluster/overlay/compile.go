@@ -150,7 +150,8 @@ func (o *compiled) readPrice(spec *karpv1alpha1.NodeOverlaySpec) (problem string
 			adjusted = func(usd float64) float64 { return usd * (1 + by/100) }
 		}
 		if adjusted(dearPrice) > maxPrice {
-			return fmt.Sprintf("spec.priceAdjustment: %q makes %d USD per hour more than %d, the highest price; all types would have it", *spec.PriceAdjustment,
+			return fmt.Sprintf("spec.priceAdjustment: %q makes %d USD per hour more than %d, the highest price; all types would have it",
+				*spec.PriceAdjustment,
 				dearPrice, int(maxPrice))
 		}
 		o.changesPrice, o.adjusts, o.adjust = true, true, func(usd float64) float64 { return min(max(0, adjusted(usd)), maxPrice) }

@@ -189,7 +189,8 @@ func jobSpec(spec *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	case "", corev1.RestartPolicyAlways:
 		wrong = append(wrong, field.Required(restart, `valid values: "OnFailure", "Never"`))
 	default:
-		wrong = append(wrong, field.NotSupported(restart, policy, []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}))
+		wrong = append(wrong, field.NotSupported(restart, policy, []corev1.RestartPolicy{corev1.RestartPolicyOnFailure,
+			corev1.RestartPolicyNever}))
 	}
 	return wrong
 }

@@ -30,7 +30,8 @@ func spread(constraints []corev1.TopologySpreadConstraint, path *field.Path) fie
 			at.Child("whenUnsatisfiable"))...)
 		for _, other := range constraints[i+1:] {
 			if other.TopologyKey == c.TopologyKey && other.WhenUnsatisfiable == c.WhenUnsatisfiable {
-				wrong = append(wrong, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)))
+				wrong = append(wrong, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), fmt.Sprintf("{%s, %s}", c.TopologyKey,
+					c.WhenUnsatisfiable)))
 				break
 			}
 		}
@@ -55,7 +56,8 @@ func minDomains(c *corev1.TopologySpreadConstraint, path *field.Path) field.Erro
 		wrong = append(wrong, field.Invalid(path, *c.MinDomains, positive))
 	}
 	if c.WhenUnsatisfiable != corev1.DoNotSchedule {
-		wrong = append(wrong, field.Invalid(path, *c.MinDomains, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
+		wrong = append(wrong, field.Invalid(path, *c.MinDomains, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s",
+			corev1.DoNotSchedule, c.WhenUnsatisfiable)))
 	}
 	return wrong
 }
@@ -96,10 +98,12 @@ func affinity(a *corev1.Affinity, path *field.Path) field.ErrorList {
 		wrong = append(wrong, nodeAffinity(a.NodeAffinity, path.Child("nodeAffinity"))...)
 	}
 	if p := a.PodAffinity; p != nil {
-		wrong = append(wrong, podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAffinity"))...)
+		wrong = append(wrong, podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution,
+			path.Child("podAffinity"))...)
 	}
 	if p := a.PodAntiAffinity; p != nil {
-		wrong = append(wrong, podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAntiAffinity"))...)
+		wrong = append(wrong, podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution,
+			path.Child("podAntiAffinity"))...)
 	}
 	return wrong
 }
@@ -178,7 +182,8 @@ func podTerms(terms []corev1.PodAffinityTerm, weighted []corev1.WeightedPodAffin
 }
 
 func podTerm(term *corev1.PodAffinityTerm, path *field.Path) field.ErrorList {
-	wrong := append(labelSelector(term.LabelSelector, path.Child("labelSelector")), labelSelector(term.NamespaceSelector, path.Child("namespaceSelector"))...)
+	wrong := append(labelSelector(term.LabelSelector, path.Child("labelSelector")), labelSelector(term.NamespaceSelector,
+		path.Child("namespaceSelector"))...)
 	for _, name := range term.Namespaces {
 		wrong = append(wrong, names(name, validation.ValidateNamespaceName, path.Child("namespace"))...)
 	}

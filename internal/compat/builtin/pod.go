@@ -136,7 +136,8 @@ func resources(r *corev1.ResourceRequirements, path *field.Path) field.ErrorList
 		case limited && !overcommitted(name) && request.Cmp(limit) != 0:
 			wrong = append(wrong, field.Invalid(requests, request.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
 		case limited && request.Cmp(limit) > 0:
-			wrong = append(wrong, field.Invalid(requests, request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
+			wrong = append(wrong, field.Invalid(requests, request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name,
+				limit.String())))
 		}
 	}
 	return wrong
@@ -154,7 +155,8 @@ func native(name corev1.ResourceName) bool {
 // amount checks the name of a container's resource, and how much of it is asked for.
 func amount(name corev1.ResourceName, value resource.Quantity, path *field.Path) field.ErrorList {
 	wrong := metav1validation.ValidateLabelName(string(name), path)
-	if !strings.Contains(string(name), "/") && !slices.Contains(standardResources, name) && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+	if !strings.Contains(string(name), "/") && !slices.Contains(standardResources, name) && !strings.HasPrefix(string(name),
+		corev1.ResourceHugePagesPrefix) {
 		wrong = append(wrong, field.Invalid(path, name, "must be a standard resource type or fully qualified"),
 			field.Invalid(path, name, "must be a standard resource for containers"))
 	}

@@ -86,7 +86,8 @@ func TestCompletePass(t *testing.T) {
 		{"quotas are not read", func(o any) error { return when[*corev1.ResourceQuotaList](o, errors.New("down")) }, false},
 	} {
 		template := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "app"}, Template: template("1")}
-		c := newCell(t, spare("b", v1beta1.CapacityBufferSpec{PodTemplateRef: &v1beta1.LocalObjectRef{Name: "app"}, Replicas: new(int32(1))}), template)
+		c := newCell(t, spare("b", v1beta1.CapacityBufferSpec{PodTemplateRef: &v1beta1.LocalObjectRef{Name: "app"},
+			Replicas: new(int32(1))}), template)
 		c.addNode("n1", "4")
 		c.failing(test.fails)
 		c.watched = true

@@ -48,7 +48,8 @@ func TestBlocking(t *testing.T) {
 	got := blocking([]storagev1.VolumeAttachment{
 		attachment("z", new("data")), attachment("inline", nil), attachment("empty", new("")), attachment("kept", new("cache")), attachment("a", new("more")),
 	}, map[string]bool{"cache": true, "": true})
-	want := "waits for VolumeAttachment a (PersistentVolume more, driver disk.csi.example.com), z (PersistentVolume data, driver disk.csi.example.com): " +
+	want := "waits for VolumeAttachment a (PersistentVolume more, driver disk.csi.example.com), z (PersistentVolume data, driver " +
+		"disk.csi.example.com): " +
 		"until the driver detaches the volume, the VolumeAttachment is deleted, or "
 	for end, deadline := range map[string]time.Time{
 		"a terminationGracePeriod ends, which the NodeClaim does not have": {},

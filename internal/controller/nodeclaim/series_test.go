@@ -65,7 +65,8 @@ func TestBeginSeries(t *testing.T) {
 			test.change()
 		}
 		deleted := at(test.deleted)
-		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: types.UID(test.name), Labels: map[string]string{karpv1.LabelNodePool: "p"},
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: types.UID(test.name),
+			Labels:            map[string]string{karpv1.LabelNodePool: "p"},
 			CreationTimestamp: at(test.created), DeletionTimestamp: &deleted}}
 		wrote = ""
 		if again, err := r.beginSeries(t.Context(), claim); again != 0 || err != nil {

@@ -34,14 +34,16 @@ func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string, i
 		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
 	}
 	if barren != "" {
-		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNoCompatibleInstanceTypes, strings.Join(append([]string{barren}, inert...), "; "))
+		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNoCompatibleInstanceTypes, strings.Join(append([]string{barren},
+			inert...), "; "))
 	}
 	var remarks []string
 	if problems := karpv1.ValidateBudgets(pool); len(problems) > 0 {
 		remarks = append(remarks, "no node may be disrupted: "+problems.ToAggregate().Error())
 	}
 	if age := pool.Spec.Template.Spec.ExpireAfter.Duration; age != nil && *age < leastLife {
-		remarks = append(remarks, fmt.Sprintf("spec.template.spec.expireAfter: a node with a lifetime of %s expires before or soon after its pods run, and the next one is launched", *age))
+		remarks = append(remarks, fmt.Sprintf("spec.template.spec.expireAfter: a node with a lifetime of %s expires before or soon after "+
+			"its pods run, and the next one is launched", *age))
 	}
 	if _, problems := karpv1.ParseRepairRules(pool.Annotations); len(problems) > 0 {
 		remarks = append(remarks, "annotations without effect: "+problems.ToAggregate().Error())

@@ -112,7 +112,8 @@ func (w *renewing) do(action plan.Action) {
 	case plan.CreateClaim:
 		w.launched = append(w.launched, w.now)
 		w.nodes[a.NewClaim.Name] = model.NodeSpec{Name: a.NewClaim.Name, UID: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: a.NewClaim.Name, Pool: "p",
-			Stage: model.Launching, Created: w.now, Requirements: a.NewClaim.Requirements, Requests: a.NewClaim.Requests, Renewal: a.Reason == "drifted"}
+			Stage: model.Launching, Created: w.now, Requirements: a.NewClaim.Requirements, Requests: a.NewClaim.Requests,
+			Renewal: a.Reason == "drifted"}
 	case plan.DeleteClaim:
 		w.pods = slices.DeleteFunc(w.pods, func(p model.PodSpec) bool { return p.Node == w.nodes[a.Claim].Name })
 		delete(w.nodes, a.Claim)

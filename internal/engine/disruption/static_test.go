@@ -115,14 +115,17 @@ func TestStatic(t *testing.T) {
 		{"a replacement that came to nothing is one too many", 3, 3, func(w *staticWorld) { w.add(model.Launching) }, 0, 1, plan.OK},
 		{"the limit has room for one", 5, 3, func(w *staticWorld) { w.limit(4) }, 1, 0, plan.NodeLimitReached},
 		{"the limit has no room", 5, 3, func(w *staticWorld) { w.limit(2) }, 0, 0, plan.NodeLimitReached},
-		{"within the limit, what is being deleted counts", 4, 4, func(w *staticWorld) { w.limit(4); w.nodes[0].Deleting = true }, 0, 0, plan.NodeLimitReached},
+		{"within the limit, what is being deleted counts", 4, 4, func(w *staticWorld) { w.limit(4); w.nodes[0].Deleting = true }, 0, 0,
+			plan.NodeLimitReached},
 		{"and leaves the rest", 4, 4, func(w *staticWorld) { w.limit(5); w.nodes[0].Deleting = true }, 1, 0, plan.OK},
-		{"so does the replacement of a command that is to be launched", 5, 3, func(w *staticWorld) { w.limit(4); w.command(w.nodes[0]) }, 0, 0, plan.NodeLimitReached},
+		{"so does the replacement of a command that is to be launched", 5, 3, func(w *staticWorld) { w.limit(4); w.command(w.nodes[0]) }, 0,
+			0, plan.NodeLimitReached},
 		{"a replacement that exists counts once", 5, 3, func(w *staticWorld) {
 			w.limit(5)
 			w.add(model.Launching).Claim = w.command(w.nodes[0])
 		}, 1, 0, plan.OK},
-		{"a command that launches nothing more takes no place", 5, 3, func(w *staticWorld) { w.limit(5); w.command(w.nodes[0]); w.nodes[0].Deleting = true }, 2, 0, plan.NodeLimitReached},
+		{"a command that launches nothing more takes no place", 5, 3,
+			func(w *staticWorld) { w.limit(5); w.command(w.nodes[0]); w.nodes[0].Deleting = true }, 2, 0, plan.NodeLimitReached},
 		{"not ready: it does not grow", 5, 3, func(w *staticWorld) { w.pool.Blocked = &model.Rejection{Field: "status"} }, 0, 0, plan.PoolBlocked},
 		{"not ready: it shrinks", 1, 3, func(w *staticWorld) { w.pool.Blocked = &model.Rejection{Field: "status"} }, 0, 2, plan.OK},
 		{"no type is right", 3, 2, func(w *staticWorld) {

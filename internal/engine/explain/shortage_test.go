@@ -40,20 +40,26 @@ func TestShortage(t *testing.T) {
 		code      plan.Code
 		want      string
 	}{
-		{"one type in one zone", []label.Requirement{in(model.LabelZone, "a"), in(model.LabelCapacityType, "on-demand"), in(model.LabelType, "m5.large")}, nil, plan.NoOffering,
+		{"one type in one zone", []label.Requirement{in(model.LabelZone, "a"), in(model.LabelCapacityType, "on-demand"), in(model.LabelType,
+			"m5.large")}, nil, plan.NoOffering,
 			"the cloud had no capacity for m5.large in a as on-demand at 2026-01-01T20:49:00Z" + end},
-		{"the pod restricts the zone", []label.Requirement{in(model.LabelType, "m5.large")}, []label.Requirement{in(model.LabelZone, "b")}, plan.NoOffering,
+		{"the pod restricts the zone", []label.Requirement{in(model.LabelType, "m5.large")}, []label.Requirement{in(model.LabelZone, "b")},
+			plan.NoOffering,
 			"the cloud had no capacity for m5.large in b as on-demand at 2026-01-01T20:51:00Z, and is asked again from 2026-01-01T20:54:00Z on"},
-		{"a type that is too small is not named", []label.Requirement{in(model.LabelZone, "a"), in(model.LabelCapacityType, "on-demand")}, nil, plan.NoOffering,
+		{"a type that is too small is not named", []label.Requirement{in(model.LabelZone, "a"), in(model.LabelCapacityType, "on-demand")},
+			nil, plan.NoOffering,
 			"the cloud had no capacity for m5.large in a as on-demand, m5.xlarge in a as on-demand at 2026-01-01T20:49:00Z" + end},
 		{"many", nil, nil, plan.NoOffering,
-			"the cloud had no capacity for m5.large in a as on-demand, m5.large in a as spot, m5.large in b as on-demand, 1 other offering at 2026-01-01T20:51:00Z" + end},
-		{"unavailable for another reason", []label.Requirement{in(model.LabelType, "m5.xlarge"), in(model.LabelCapacityType, "spot")}, nil, plan.NoOffering, ""},
+			"the cloud had no capacity for m5.large in a as on-demand, m5.large in a as spot, m5.large in b as on-demand, 1 other offering at " +
+				"2026-01-01T20:51:00Z" + end},
+		{"unavailable for another reason", []label.Requirement{in(model.LabelType, "m5.xlarge"), in(model.LabelCapacityType, "spot")}, nil,
+			plan.NoOffering, ""},
 		{"another verdict", nil, nil, plan.NodeLimitReached, ""},
 	} {
 		b := model.NewBuilder()
 		b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: catalog, Requirements: c.pool})
-		pod := model.PodSpec{UID: "pod", Namespace: "app", Name: "pod", Requests: []quantity.Amount{{Name: "cpu", Value: 1500}, {Name: "pods", Value: 1}}}
+		pod := model.PodSpec{UID: "pod", Namespace: "app", Name: "pod", Requests: []quantity.Amount{{Name: "cpu", Value: 1500},
+			{Name: "pods", Value: 1}}}
 		if c.pod != nil {
 			pod.Alternatives = [][]label.Requirement{c.pod}
 		}
@@ -75,7 +81,8 @@ func TestPodAndVolumesContradict(t *testing.T) {
 		volumes [][]label.Requirement
 		want    string
 	}{
-		{zone("b"), "the requirements of the pod and its volumes leave no value for label topology.kubernetes.io/zone (pod: In [a], volumes: In [b])"},
+		{zone("b"), "the requirements of the pod and its volumes leave no value for label topology.kubernetes.io/zone (pod: In [a], " +
+			"volumes: In [b])"},
 		{nil, "the pod's own requirements leave no value for label topology.kubernetes.io/zone"},
 	} {
 		b := model.NewBuilder()

@@ -148,8 +148,9 @@ func NewBuilder() *Builder {
 		strays: map[string]map[string]*Pod{}, pools: map[string]*poolRecord{}, quotas: map[string]*QuotaSpec{},
 		daemons: map[string]*daemonRecord{},
 		pdbs:    map[string]*PDBSpec{},
-		types:   map[*Catalog]*TypeIndex{}, typeKeys: map[*Catalog]map[string]bool{}, dirtyNodes: map[string]bool{}, dirtyShapes: map[string]*shapeRecord{},
-		last: &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{}, values: valueTable{},
+		types:   map[*Catalog]*TypeIndex{}, typeKeys: map[*Catalog]map[string]bool{}, dirtyNodes: map[string]bool{},
+		dirtyShapes: map[string]*shapeRecord{},
+		last:        &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{}, values: valueTable{},
 		taints: taintUse{counts: map[Taint]int{}},
 	}
 	return b

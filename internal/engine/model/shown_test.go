@@ -90,7 +90,8 @@ func TestShownLabels(t *testing.T) {
 // TestShownInFlight: claims in flight, and nodes that join, have the room that the plan of their launch counted on. A pod
 // that requires the label has no node, as before.
 func TestShownInFlight(t *testing.T) {
-	b, _ := shownWorld([]shownNode{{"ten", "true", time.Hour, model.Initialized}, {"ten", "", 0, model.Registered}, {"ten", "true", 0, model.Registered}})
+	b, _ := shownWorld([]shownNode{{"ten", "true", time.Hour, model.Initialized}, {"ten", "", 0, model.Registered}, {"ten", "true", 0,
+		model.Registered}})
 	b.UpsertNode(model.NodeSpec{Name: "c", UID: "c", Claim: "c", ClaimUID: "c", Pool: "p", Stage: model.Launching,
 		Requirements: []label.Requirement{oneOf(model.LabelType, "ten")}, Requests: cpus(1)})
 	s := b.Snapshot(epoch)

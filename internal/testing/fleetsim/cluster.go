@@ -331,7 +331,8 @@ func (l *Cluster) nominate(uid, node string) {
 func (l *Cluster) launch(c *plan.NewClaim, reason string) {
 	pool := l.pools[c.Pool]
 	n := &model.NodeSpec{Name: c.Name, UID: "uid-" + c.Name, Claim: c.Name, ClaimUID: "uid-" + c.Name, Pool: c.Pool,
-		Created: l.Now, Labels: maps.Clone(c.Labels), Taints: pool.Taints, Requests: c.Requests, Replacement: reason == "underutilized", Renewal: reason == "drifted"}
+		Created: l.Now, Labels: maps.Clone(c.Labels), Taints: pool.Taints, Requests: c.Requests, Replacement: reason == "underutilized",
+		Renewal: reason == "drifted"}
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}

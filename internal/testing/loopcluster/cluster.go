@@ -144,7 +144,8 @@ func (c *Cluster) do(action plan.Action) {
 	case plan.ClearCommand:
 		c.Nodes[a.Claim].Command = ""
 	case plan.CreateClaim:
-		c.Nodes[a.NewClaim.Name] = &model.NodeSpec{Name: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: "uid-" + a.NewClaim.Name, Pool: "p", Stage: model.Launching,
+		c.Nodes[a.NewClaim.Name] = &model.NodeSpec{Name: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: "uid-" + a.NewClaim.Name,
+			Pool: "p", Stage: model.Launching,
 			Requirements: a.NewClaim.Requirements, Requests: a.NewClaim.Requests}
 	case plan.DeleteClaim:
 		c.Nodes[a.Claim].Deleting = true

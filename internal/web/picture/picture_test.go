@@ -294,7 +294,8 @@ func TestPNGTooLarge(t *testing.T) {
 			if !errors.Is(err, picture.ErrTooLarge) || out.Len() > 0 {
 				t.Fatalf("an image of %d x %d: %v and %d bytes, want ErrTooLarge", width, height, err, out.Len())
 			}
-			if want := fmt.Sprintf("it is %d pixels high, and at this width an image has at most %d;", 2*height, most); !strings.Contains(err.Error(), want) {
+			if want := fmt.Sprintf("it is %d pixels high, and at this width an image has at most %d;", 2*height,
+				most); !strings.Contains(err.Error(), want) {
 				t.Errorf("an image of %d x %d: %v, want %q", width, height, err, want)
 			}
 		}

@@ -141,16 +141,19 @@ func TestOfferings(t *testing.T) {
 	without := []cloud.Requirement{{Key: "topology.k8s.aws/zone-id", Operator: "DoesNotExist"}}
 	want := map[string][]cloud.Offering{
 		"m5.large": {
-			{Zone: "us-east-1a", CapacityType: "on-demand", Price: 0.5, RefusedAt: refusedAt, RetryAt: refusedAt.Add(UnavailableFor), Requirements: withID},
+			{Zone: "us-east-1a", CapacityType: "on-demand", Price: 0.5, RefusedAt: refusedAt, RetryAt: refusedAt.Add(UnavailableFor),
+				Requirements: withID},
 			{Zone: "us-east-1a", CapacityType: "spot", Price: 0.2, Available: true, Requirements: withID},
 			{Zone: "us-east-1d", CapacityType: "on-demand", Price: 0.5, Available: true, Requirements: without},
 			{Zone: "us-east-1d", CapacityType: "spot", Price: 0.5, Unpriced: true, Requirements: without}, // without a price: unavailable
 		},
 		"p5e.48xlarge": {
-			{Zone: "us-east-1a", CapacityType: "on-demand", Unpriced: true, RefusedAt: refusedAt, RetryAt: refusedAt.Add(UnavailableFor), Requirements: withID}, // no price
+			{Zone: "us-east-1a", CapacityType: "on-demand", Unpriced: true, RefusedAt: refusedAt, RetryAt: refusedAt.Add(UnavailableFor),
+				Requirements: withID}, // no price
 			{Zone: "us-east-1a", CapacityType: "spot", Price: 0.2, Available: true, Requirements: withID},
 		},
-		"hpc7a.12xlarge": {{Zone: "us-east-1a", CapacityType: "on-demand", Unpriced: true, RefusedAt: refusedAt, RetryAt: refusedAt.Add(UnavailableFor), Requirements: withID}}, // no spot usage
+		"hpc7a.12xlarge": {{Zone: "us-east-1a", CapacityType: "on-demand", Unpriced: true, RefusedAt: refusedAt,
+			RetryAt: refusedAt.Add(UnavailableFor), Requirements: withID}}, // no spot usage
 	}
 	got := map[string][]cloud.Offering{}
 	for _, it := range catalog {

@@ -48,7 +48,8 @@ func TestTypes(t *testing.T) {
 			t.Errorf("%d types, want the %d that the region offers", len(live), sold)
 		}
 		if m8i := live["m8i.xlarge"]; !m8i.ENA || !m8i.NitroEnclaves || !m8i.NestedVirtualization {
-			t.Errorf("m8i.xlarge: ENA %t, enclaves %t, nested virtualization %t; EC2 reports all", m8i.ENA, m8i.NitroEnclaves, m8i.NestedVirtualization)
+			t.Errorf("m8i.xlarge: ENA %t, enclaves %t, nested virtualization %t; EC2 reports all", m8i.ENA, m8i.NitroEnclaves,
+				m8i.NestedVirtualization)
 		}
 	})
 }
