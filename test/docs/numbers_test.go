@@ -161,6 +161,8 @@ func (s scope) value(expr string) (types.TypeAndValue, error) {
 
 var numerals = []string{"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
 
+var ordinals = []string{"", "first", "second", "third", "fourth", "fifth"}
+
 // formsOf returns the texts that name a number, digits first.
 func formsOf(v types.TypeAndValue) []string {
 	if named, is := v.Type.(*types.Named); is && named.Obj().Name() == "Duration" {
@@ -191,6 +193,9 @@ func countForms(n int64) []string {
 	switch {
 	case n >= 0 && n < int64(len(numerals)):
 		forms = append(forms, numerals[n])
+		if n > 0 && n < int64(len(ordinals)) {
+			forms = append(forms, ordinals[n])
+		}
 	case n == 20:
 		forms = append(forms, "twenty")
 	case n == 1_000_000:

@@ -19,11 +19,13 @@ import (
 //   - The replacement of a drifted node, if its node has drifted soon. Two tools change a NodePool in turn.
 //
 // This is derived from the snapshot, so a restart changes nothing. A failure is counted once, because a pause covers what
-// began before it. One is tolerated: a Deployment may grow, or a template be edited, just after a command.
+// began before it. The first ones are tolerated: a Deployment may grow, or a template be edited, just after a
+// command.
 
 const (
-	// undoneTolerated is how many failures in a row begin no pause.
-	undoneTolerated = 1
+	// savingsTolerated and renewalsTolerated are how many failures in a row begin no pause. In a busy fleet, kube-scheduler
+	// binds another pod to the place of a moved one now and then, and a node is launched for that.
+	savingsTolerated, renewalsTolerated = 2, 1
 	// savingStands is how long the result of a consolidation must last to end the count of failures.
 	savingStands = 10 * time.Minute
 	// renewalStands is how long a replacement of a drifted node must not drift.
@@ -88,7 +90,11 @@ func (u *undone) fail(name string, reason plan.Reason, began time.Time, why stri
 }
 
 func failUndone(before pause.Pause, reason plan.Reason, began, now time.Time, why string) pause.Pause {
-	p := before.Fail(began, now, undoneTolerated, why)
+	tolerated := savingsTolerated
+	if reason == plan.Drifted {
+		tolerated = renewalsTolerated
+	}
+	p := before.Fail(began, now, tolerated, why)
 	if p != before {
 		p.Name = "removals (" + strings.ToLower(string(reason)) + ")"
 	}
