@@ -92,11 +92,13 @@ func NewReport(ctx context.Context, o *offline.Overview, source string, examined
 
 // summary says what the plan saves and what keeps most of the rest. Both parts are computed already.
 func summary(p *view.Plan, blockers []view.Blocker) string {
-	saving, steps, price := 0.0, 0, p.Before.Price
+	saving, launched, steps, price := 0.0, 0.0, 0, p.Before.Price
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		if len(s.Remove) > 0 { // launches for pending pods are no saving
+		if len(s.Remove) > 0 {
 			saving, steps = saving+price-s.Price, steps+1
+		} else { // a launch for pending pods
+			launched += s.Price - price
 		}
 		price = s.Price
 	}
@@ -112,6 +114,9 @@ func summary(p *view.Plan, blockers []view.Blocker) string {
 	}
 	if most.Saving*view.HoursPerMonth >= 1 {
 		text += fmt.Sprintf(" %s %s keeps %.0f more.", most.Kind, most.Name, most.Saving*view.HoursPerMonth)
+	}
+	if launched > 0 {
+		text += fmt.Sprintf(" Nodes for pending pods cost %.0f.", launched*view.HoursPerMonth)
 	}
 	if p.Homeless > 0 {
 		text += " Without a place: " + plural(p.Homeless, "pod") + "."

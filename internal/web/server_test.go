@@ -464,8 +464,8 @@ func TestSummary(t *testing.T) {
 		Saving: 2, Known: true},
 		{Kind: "Budget", Name: "unknown", Saving: 9}}
 	for want, got := range map[string]string{
-		"2920 USD a month can be saved in 2 steps. PodDisruptionBudget shop/web keeps 1460 more.": summary(&saves, keeps),
-		"Nothing can be saved now. Without a place: 1 pod.":                                       summary(&view.Plan{Homeless: 1}, nil),
+		"2920 USD a month can be saved in 2 steps. PodDisruptionBudget shop/web keeps 1460 more. Nodes for pending pods cost 1460.": summary(&saves, keeps),
+		"Nothing can be saved now. Without a place: 1 pod.":                                                                         summary(&view.Plan{Homeless: 1}, nil),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -8,8 +8,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// NothingInVain: without a disturbance, the controller tries the same in vain four times, and then once after each of
-// the pauses 1, 2, 4, 8, 16, 30, 30, ... minutes. So these are at most nine times within the first hour, and two in each
+// NothingInVain is the rule: without a disturbance, the controller tries the same in vain four times, and then once after each of the
+// pauses 1, 2, 4, 8, 16, 30, 30, ... minutes. So these are at most nine times within the first hour, and two in each
 // further one.
 //
 // What is tried is a purchase or a move for a need. The need is the owner of the pods that a claim was launched for. It is
