@@ -13,12 +13,14 @@ import (
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/compat/admission"
 	"github.com/karpenter-go/karpenter/internal/compat/builtin"
 )
 
 // admitted are the kinds of which files are checked as an API server would check them.
 var admitted = []metav1.TypeMeta{ours("NodePool"), ours("NodeClaim"), {APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.Kind},
+	{APIVersion: karpv1alpha1.GroupVersion.String(), Kind: "NodeOverlay"},
 	{APIVersion: autoscalingv1beta1.GroupVersion.String(), Kind: autoscalingv1beta1.Kind},
 	{APIVersion: autoscalingv1beta1.GroupVersion.String(), Kind: autoscalingv1beta1.KindQuota},
 	{APIVersion: autoscalingv1beta1.Group + "/v1alpha1", Kind: autoscalingv1beta1.Kind}, // which have the same fields
