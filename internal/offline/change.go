@@ -276,11 +276,11 @@ type WhatIf struct {
 	Cost view.Cost
 }
 
-// WhatIf plans with and without the change. It ends early with the context.
-func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps int)) (*WhatIf, error) {
-	o.computing.Lock()
-	changed, err := o.w.With(c)
-	o.computing.Unlock()
+// changed returns the overview of what was read with the change.
+func (o *Overview) changed(c *Change) (*Overview, error) {
+	o.converting.Lock()
+	defer o.converting.Unlock()
+	w, err := o.w.With(c)
 	if err != nil {
 		return nil, err
 	}
@@ -288,14 +288,19 @@ func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps in
 	if c.SpotToSpot {
 		policy.FeatureGates = strings.TrimPrefix(policy.FeatureGates+",SpotToSpotConsolidation=true", ",")
 	}
+	return w.Overview(&policy), nil
+}
+
+// WhatIf plans with and without the change. It ends early with the context.
+func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps int)) (*WhatIf, error) {
+	other, err := o.changed(c)
+	if err != nil {
+		return nil, err
+	}
 	without, err := o.Plan(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
-	// The mutex of the overview is held while objects are converted: both share them.
-	o.computing.Lock()
-	other := changed.Overview(&policy)
-	o.computing.Unlock()
 	if c.Zone != "" {
 		var gone []string
 		for _, n := range other.snap.Nodes {
@@ -323,16 +328,11 @@ func (r *planRecorder) lose(names []string, reason string) {
 // also returns by how much the fleet at rest is cheaper without it. It ends early with the context; progress is told
 // how many of these are computed, of how many.
 func (o *Overview) Savings(ctx context.Context, progress func(done, of int)) ([]view.Blocker, error) {
-	o.computing.Lock()
-	defer o.computing.Unlock()
-	if o.blockers != nil {
-		return o.blockers, nil
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	found := o.findBlockers()
-	base, err := o.planned(ctx, nil)
+	base, err := o.Plan(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -347,26 +347,22 @@ func (o *Overview) Savings(ctx context.Context, progress func(done, of int)) ([]
 		if b.lift == nil || deadline > longestLifts {
 			continue
 		}
-		changed, err := o.w.With(b.lift)
+		changed, err := o.changed(b.lift)
 		if err != nil {
 			continue // what cannot be lifted is listed without a saving
 		}
-		policy := o.policy
-		if b.lift.SpotToSpot {
-			policy.FeatureGates = strings.TrimPrefix(policy.FeatureGates+",SpotToSpotConsolidation=true", ",")
-		}
-		lifted, err := changed.Overview(&policy).Plan(ctx, nil)
+		lifted, err := changed.Plan(ctx, nil)
 		if err != nil {
 			return nil, err
 		}
 		b.Saving, b.Known = max(0, base.After.Price-lifted.After.Price), true
 		deadline += time.Since(began)
 	}
-	o.blockers = make([]view.Blocker, 0, len(found))
+	list := make([]view.Blocker, 0, len(found))
 	for i := range found {
-		o.blockers = append(o.blockers, found[i].Blocker)
+		list = append(list, found[i].Blocker)
 	}
-	return o.blockers, nil
+	return list, nil
 }
 
 // The limits of the savings that are computed: how many, and for how long in all.

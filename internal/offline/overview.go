@@ -20,8 +20,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/web/view"
 )
 
-// Overview is one reading of a cluster: its snapshot, and what is decided about it. Each part is computed when it is
-// first asked for, and kept. It is safe for concurrent use; parts are computed one after the other.
+// Overview is one reading of a cluster: its snapshot, and what is decided about it. Parts that several views need are
+// computed when they are first asked for, and kept. It is safe for concurrent use: the snapshot is immutable, and a view
+// waits for another only if both need the same part.
 type Overview struct {
 	w      *InputSet
 	policy Policy
@@ -30,23 +31,26 @@ type Overview struct {
 	// removed is what the objects say about nodes that are being deleted.
 	removed removals
 
-	computing sync.Mutex
-	decision  *Decision
-	now       *DisruptDecision
-	cost      *view.Cost
-	blockers  []view.Blocker
-	// plan launches nodes for pending pods first, and rest is the snapshot after its last step. lost are nodes that a
-	// change takes away before, lostBy in a word why.
-	plan   *view.Plan
-	rest   *model.Snapshot
-	lost   []string
-	lostBy string
+	// converting is held while objects are converted, which the overviews of changes share.
+	converting sync.Mutex
+	// decide returns the decision about pending pods, and disruptNow the one about nodes that the controller would make
+	// now: a single round.
+	decide     func() *Decision
+	disruptNow func() *DisruptDecision
+	// planning has an entry while the plan is made. plan launches nodes for pending pods first, and rest is the snapshot
+	// after its last step. lost are nodes that a change takes away before, lostBy in a word why.
+	planning chan struct{}
+	plan     *view.Plan
+	rest     *model.Snapshot
+	lost     []string
+	lostBy   string
 }
 
 // Overview converts the objects once, and returns what the page shows of them.
 func (w *InputSet) Overview(p *Policy) *Overview {
-	o := &Overview{w: w, policy: *p, removed: w.removals(), told: w.convert()}
+	o := &Overview{w: w, policy: *p, removed: w.removals(), told: w.convert(), planning: make(chan struct{}, 1)}
 	o.snap = o.told.builder.Snapshot(w.now)
+	o.decide, o.disruptNow = sync.OnceValue(o.decision), sync.OnceValue(o.disruption)
 	return o
 }
 
@@ -75,8 +79,6 @@ func (o *Overview) Empty() bool { return o.w.Empty() }
 func (o *Overview) Fleet(decided bool) *view.Fleet {
 	f := o.fleetOf(o.snap)
 	if decided {
-		o.computing.Lock()
-		defer o.computing.Unlock()
 		o.keepReasons(f, o.disruptNow())
 	}
 	return f
@@ -150,39 +152,29 @@ func (o *Overview) keepReasons(f *view.Fleet, d *DisruptDecision) {
 	}
 }
 
-// disruptNow returns the decision about nodes that the controller would make now: a single round.
-func (o *Overview) disruptNow() *DisruptDecision {
-	if o.now == nil {
-		o.now = newPlanRecorder(o, o.snap).d
-		o.now.step()
-	}
-	return o.now
+// disruption makes the decision that disruptNow keeps.
+func (o *Overview) disruption() *DisruptDecision {
+	d := newPlanRecorder(o, o.snap).d
+	d.step()
+	return d
 }
 
-// decide returns the decision about pending pods.
-func (o *Overview) decide() *Decision {
-	if o.decision == nil {
-		d := &Decision{told: o.told, snap: o.snap, opts: o.policy.options(), source: o.w.sale.Source, gaps: o.w.gaps()}
-		d.plan = new(futile.Launches).Restrain(o.snap, placement.Schedule(o.snap, d.opts))
-		o.decision = d
-	}
-	return o.decision
+// decision makes the decision that decide keeps.
+func (o *Overview) decision() *Decision {
+	d := &Decision{told: o.told, snap: o.snap, opts: o.policy.options(), source: o.w.sale.Source, gaps: o.w.gaps()}
+	d.plan = new(futile.Launches).Restrain(o.snap, placement.Schedule(o.snap, d.opts))
+	return d
 }
 
 // Cost returns the price of the fleet, beside that of a fresh fleet and the lower bound.
 func (o *Overview) Cost() view.Cost {
-	o.computing.Lock()
-	defer o.computing.Unlock()
-	if o.cost == nil {
-		c := o.costOf(o.snap)
-		for _, w := range o.decide().waitingPods("") {
-			if c.Pending += w.Count; w.Outcome == "NoPlace" {
-				c.NoPlace += w.Count
-			}
+	c := o.costOf(o.snap)
+	for _, w := range o.decide().waitingPods("") {
+		if c.Pending += w.Count; w.Outcome == "NoPlace" {
+			c.NoPlace += w.Count
 		}
-		o.cost = &c
 	}
-	return *o.cost
+	return c
 }
 
 func (o *Overview) costOf(snap *model.Snapshot) view.Cost {
@@ -225,8 +217,6 @@ func (o *Overview) freshPlan(snap *model.Snapshot) *plan.Provision {
 
 // Pending returns the pending pods in sets with the same outcome, the unschedulable ones first.
 func (o *Overview) Pending() []view.Pending {
-	o.computing.Lock()
-	defer o.computing.Unlock()
 	d := o.decide()
 	list := []view.Pending{}
 	for _, w := range d.waitingPods("") {
@@ -251,8 +241,6 @@ func (o *Overview) Pending() []view.Pending {
 
 // Node returns what `explain node` prints about a node, "" if there is none of the name.
 func (o *Overview) Node(name string) string {
-	o.computing.Lock()
-	defer o.computing.Unlock()
 	outcome := o.disruptNow().nodeOutcome(name)
 	if outcome == nil {
 		return ""
@@ -261,15 +249,14 @@ func (o *Overview) Node(name string) string {
 }
 
 // Plan launches nodes for pending pods, and then returns the steps until no further one is worthwhile. It ends early with
-// the context; what is done by then is lost. progress is called with the number of steps so far.
+// the context; what is done by then is lost. The plan is made once: later callers wait for it. progress is called with the number of steps so far.
 func (o *Overview) Plan(ctx context.Context, progress func(steps int)) (*view.Plan, error) {
-	o.computing.Lock()
-	defer o.computing.Unlock()
-	return o.planned(ctx, progress)
-}
-
-// planned is Plan for callers that hold the lock.
-func (o *Overview) planned(ctx context.Context, progress func(int)) (*view.Plan, error) {
+	select {
+	case o.planning <- struct{}{}:
+		defer func() { <-o.planning }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if o.plan != nil {
 		return o.plan, nil
 	}

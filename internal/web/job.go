@@ -78,10 +78,11 @@ func (j *job[T]) run(ctx context.Context, done chan struct{}) {
 	})
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	canceled := ctx.Err() != nil
 	j.unwanted.Stop()
 	j.cancel()
 	j.unwanted = nil
-	if ctx.Err() != nil && err != nil {
+	if canceled && err != nil {
 		j.started = false // it may be asked for again
 	}
 	j.value, j.err = value, err

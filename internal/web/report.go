@@ -67,11 +67,12 @@ func NewReport(ctx context.Context, o *offline.Overview, source string, examined
 	at := newReading(o, 1)
 	var p page
 	p.fromReading(ctx, at, noTimeout)
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	cost, _, ready := at.cost.ask(ctx, noTimeout)
+	if !ready {
+		return nil, ctx.Err()
 	}
 	r := &Report{Source: source, At: p.At, PriceSource: p.PriceSource, Cost: p.Cost, Incomplete: p.Incomplete,
-		Problems: p.Problems, cost: o.Cost()}
+		Problems: p.Problems, cost: cost}
 	for _, of := range reported {
 		v, err := of.show(&request{ctx: ctx, query: of.query, server: &Server{}, reading: at, width: usualWidth, patience: noTimeout})
 		switch {

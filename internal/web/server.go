@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -176,8 +177,21 @@ func newReading(o *offline.Overview, number int) *reading {
 	r.plan.compute = func(ctx context.Context, progress func(int, int)) (*view.Plan, error) {
 		return o.Plan(ctx, func(steps int) { progress(steps, 0) })
 	}
-	r.savings.compute = o.Savings
+	r.savings.compute = func(ctx context.Context, progress func(int, int)) ([]view.Blocker, error) {
+		if err := r.planned(ctx); err != nil {
+			return nil, err
+		}
+		return o.Savings(ctx, progress)
+	}
 	return r
+}
+
+// planned waits for the plan, which goes on as long as one of the views that need it is asked for.
+func (r *reading) planned(ctx context.Context) error {
+	if _, err, ready := r.plan.ask(ctx, longPatience); err != nil || ready {
+		return err
+	}
+	return cmp.Or(ctx.Err(), context.DeadlineExceeded)
 }
 
 // mostWhatIfs is how many answers to what-ifs are kept.
@@ -196,6 +210,9 @@ func (r *reading) ifChanged(query string, change *offline.Change) *job[*offline.
 			clear(r.whatIf)
 		}
 		j = &job[*offline.WhatIf]{compute: func(ctx context.Context, progress func(int, int)) (*offline.WhatIf, error) {
+			if err := r.planned(ctx); err != nil {
+				return nil, err
+			}
 			return r.WhatIf(ctx, change, func(steps int) { progress(steps, 0) })
 		}}
 		r.whatIf[query] = j
