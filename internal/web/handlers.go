@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -110,7 +111,11 @@ func (s *Server) view(name string, show func(*request) (*shown, error)) http.Han
 		}
 		req.reading = reading
 		v, err := show(req)
-		if err != nil {
+		switch {
+		case errors.Is(err, errBusy):
+			s.fail(w, r, name, format, http.StatusTooManyRequests, "This view is not computed now", err)
+			return
+		case err != nil:
 			s.fail(w, r, name, format, http.StatusUnprocessableEntity, "This view cannot be computed", err)
 			return
 		}
@@ -133,7 +138,42 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, name, format strin
 		return
 	}
 	w.WriteHeader(status)
-	s.page(w, r, name, nil, &shown{Title: titles[name], Problem: what + ": " + offline.OneLine(err)})
+	s.page(w, r, name, nil, &shown{Title: cmp.Or(titles[name], what), Problem: what + ": " + offline.OneLine(err)})
+}
+
+// The longest queries, in bytes. A page repeats its query in many links; that of a what-if may have a manifest.
+const (
+	mostQuery  = 4 << 10
+	mostChange = 64 << 10
+)
+
+// bounded refuses queries that are too long.
+func (s *Server) bounded(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		most := mostQuery
+		if r.URL.Path == "/what-if" {
+			most = mostChange
+		}
+		if len(r.URL.RawQuery) > most {
+			s.tooLong(w, r, len(r.URL.RawQuery), most)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// tooLong answers a request whose query is too long, or would be. The answer does not repeat it.
+func (s *Server) tooLong(w http.ResponseWriter, r *http.Request, length, most int) {
+	bare := *r
+	bare.URL = &url.URL{Path: r.URL.Path}
+	s.fail(w, &bare, "", r.URL.Query().Get("format"), http.StatusRequestURITooLong, "The address is too long",
+		fmt.Errorf("its query has %d bytes, want at most %d", length, most))
+}
+
+// missing answers a request for a page that does not exist.
+func (s *Server) missing(w http.ResponseWriter, r *http.Request) {
+	s.fail(w, r, "", r.URL.Query().Get("format"), http.StatusNotFound, "There is no such page",
+		fmt.Errorf("want one of %s", strings.Join(order, ", ")))
 }
 
 // write answers with a document.
@@ -141,11 +181,14 @@ func write(w http.ResponseWriter, r *http.Request, format string, at *reading, n
 	var out bytes.Buffer
 	var err error
 	kind := ""
+	if v.Sheet == nil { // a what-if without a change
+		v.Sheet, v.Picture = &view.Sheet{}, &picture.Picture{}
+	}
 	switch {
 	case v.Problem != "":
 		http.Error(w, v.Problem, http.StatusBadRequest)
 		return
-	case v.Waiting != "" || v.Sheet == nil:
+	case v.Waiting != "":
 		http.Error(w, "the view is not ready", http.StatusServiceUnavailable)
 		return
 	case format == "json":
@@ -267,6 +310,10 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) {
 		if same(reading.Pools()[q.Get("pool")], q.Get("yaml")) {
 			q.Del("yaml")
 		}
+	}
+	if length := len(q.Encode()); length > mostChange {
+		s.tooLong(w, r, length, mostChange)
+		return
 	}
 	http.Redirect(w, r, "/what-if?"+q.Encode(), http.StatusSeeOther)
 }

@@ -89,6 +89,13 @@ func (j *job[T]) run(ctx context.Context, done chan struct{}) {
 	close(done)
 }
 
+// state says whether the job runs, and whether it has ended with an answer. A job that was canceled has done neither.
+func (j *job[T]) state() (running, ended bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.started && j.unwanted != nil, j.started && j.unwanted == nil
+}
+
 // stop cancels the job.
 func (j *job[T]) stop() {
 	j.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -58,8 +59,16 @@ type reading struct {
 	plan    job[*view.Plan]
 	savings job[[]view.Blocker]
 
-	mu     sync.Mutex
-	whatIf map[string]*job[*offline.WhatIf]
+	mu      sync.Mutex
+	whatIfs []*whatIf // in the order in which they were asked for
+	// turns has an entry for each what-if that is being computed.
+	turns chan struct{}
+}
+
+// whatIf is the answer to a change, by its query.
+type whatIf struct {
+	query string
+	job[*offline.WhatIf]
 }
 
 // New returns a server.
@@ -122,12 +131,13 @@ func (s *Server) Handler() http.Handler {
 	}
 	for name, show := range map[string]func(*request) (*shown, error){"fleet": showFleet, "plan": showPlan, "pending": showPending,
 		"savings": showSavings, "map": showMap, "what-if": showWhatIf} {
-		mux.HandleFunc("GET /"+name, s.access.session(s.view(name, show)))
+		mux.HandleFunc("GET /"+name, s.access.session(s.bounded(s.view(name, show))))
 	}
+	mux.HandleFunc("GET /", s.access.session(s.bounded(s.missing)))
 	mux.HandleFunc("GET /cost", s.access.session(s.costPart))
 	mux.HandleFunc("GET /events", s.access.session(s.events))
-	mux.HandleFunc("POST /what-if", s.access.session(s.ask))
-	mux.HandleFunc("POST /cancel", s.access.session(s.cancel))
+	mux.HandleFunc("POST /what-if", s.access.session(s.bounded(s.ask)))
+	mux.HandleFunc("POST /cancel", s.access.session(s.bounded(s.cancel)))
 	return s.access.guard(mux)
 }
 
@@ -169,7 +179,7 @@ func (s *Server) current(ctx context.Context, patience time.Duration) (*reading,
 }
 
 func newReading(o *offline.Overview, number int) *reading {
-	r := &reading{Overview: o, number: number, at: time.Now(), whatIf: map[string]*job[*offline.WhatIf]{}}
+	r := &reading{Overview: o, number: number, at: time.Now(), turns: make(chan struct{}, whatIfsAtOnce)}
 	r.fleet.compute = func(context.Context, func(int, int)) (*view.Fleet, error) { return o.Fleet(false), nil }
 	r.decided.compute = func(context.Context, func(int, int)) (*view.Fleet, error) { return o.Fleet(true), nil }
 	r.cost.compute = func(context.Context, func(int, int)) (view.Cost, error) { return o.Cost(), nil }
@@ -194,38 +204,74 @@ func (r *reading) planned(ctx context.Context) error {
 	return cmp.Or(ctx.Err(), context.DeadlineExceeded)
 }
 
-// mostWhatIfs is how many answers to what-ifs are kept.
-const mostWhatIfs = 16
+// The limits of what-ifs: how many are computed at once, how many are computed or wait for that, and how many answers are
+// kept.
+const (
+	whatIfsAtOnce = 2
+	mostWhatIfs   = 64
+	keptWhatIfs   = 16
+)
 
-// ifChanged returns the job for a change, by its query.
-func (r *reading) ifChanged(query string, change *offline.Change) *job[*offline.WhatIf] {
+var errBusy = fmt.Errorf("%d what-ifs are being computed or wait for their turn; ask again when some of them have ended", mostWhatIfs)
+
+// ifChanged returns the job for a change, by its query, which has begun or waits for its turn.
+func (r *reading) ifChanged(query string, change *offline.Change) (*whatIf, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	j := r.whatIf[query]
-	if j == nil {
-		if len(r.whatIf) >= mostWhatIfs {
-			for _, old := range r.whatIf {
-				old.stop()
-			}
-			clear(r.whatIf)
+	under, over := 0, 1-keptWhatIfs
+	for _, w := range r.whatIfs {
+		running, ended := w.state()
+		switch {
+		case w.query == query && (running || ended):
+			return w, nil
+		case running:
+			under++
+		default:
+			over++
 		}
-		j = &job[*offline.WhatIf]{compute: func(ctx context.Context, progress func(int, int)) (*offline.WhatIf, error) {
-			if err := r.planned(ctx); err != nil {
-				return nil, err
-			}
-			return r.WhatIf(ctx, change, func(steps int) { progress(steps, 0) })
-		}}
-		r.whatIf[query] = j
 	}
-	return j
+	if under >= mostWhatIfs {
+		return nil, errBusy
+	}
+	r.whatIfs = slices.DeleteFunc(r.whatIfs, func(old *whatIf) bool {
+		running, _ := old.state()
+		remove := old.query == query || over > 0 && !running
+		if remove {
+			over--
+		}
+		return remove
+	})
+	w := &whatIf{query: query}
+	w.compute = func(ctx context.Context, progress func(int, int)) (*offline.WhatIf, error) {
+		return r.inTurn(ctx, change, progress)
+	}
+	w.start()
+	r.whatIfs = append(r.whatIfs, w)
+	return w, nil
+}
+
+// inTurn computes a what-if when it is its turn.
+func (r *reading) inTurn(ctx context.Context, change *offline.Change, progress func(int, int)) (*offline.WhatIf, error) {
+	select {
+	case r.turns <- struct{}{}:
+		defer func() { <-r.turns }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := r.planned(ctx); err != nil {
+		return nil, err
+	}
+	return r.WhatIf(ctx, change, func(steps int) { progress(steps, 0) })
 }
 
 // stop ends what is computed for the change.
 func (r *reading) stop(query string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if j := r.whatIf[query]; j != nil {
-		j.stop()
+	for _, w := range r.whatIfs {
+		if w.query == query {
+			w.job.stop()
+		}
 	}
 }
 

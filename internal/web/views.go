@@ -45,10 +45,6 @@ func showFleet(r *request) (*shown, error) {
 		v.Waiting = "deciding why nodes stay"
 		return v, nil
 	}
-	if r.reading.Empty() {
-		v.Empty = "There are no nodes, pods or pools. If the cluster has some, see whether the kubeconfig names the right one."
-		return v, nil
-	}
 	kept := fleet.Filter(r.query.Get("q"))
 	v.Picture, v.Sheet = picture.Fleet(kept, mode, r.width), kept.Sheet()
 	price, _ := kept.Price()
@@ -58,7 +54,10 @@ func showFleet(r *request) (*shown, error) {
 	}
 	v.Lead = fmt.Sprintf("%d nodes, %d pods, %.2f USD an hour. A box is as large as the cpu of its node, and filled to what pods request.",
 		len(kept.Nodes), pods, price)
-	if len(kept.Nodes) == 0 {
+	switch {
+	case r.reading.Empty():
+		v.Empty = "There are no nodes, pods or pools. If the cluster has some, see whether the kubeconfig names the right one."
+	case len(kept.Nodes) == 0:
 		v.Empty = "No node matches the filter."
 	}
 	if name := r.query.Get("node"); name != "" {
@@ -279,7 +278,10 @@ func showWhatIf(r *request) (*shown, error) {
 		v.Problem = err.Error()
 		return v, nil
 	}
-	j := r.reading.ifChanged(changeKey(q), change)
+	j, err := r.reading.ifChanged(changeKey(q), change)
+	if err != nil {
+		return nil, err
+	}
 	answer, err, ready := j.ask(r.ctx, r.patience)
 	switch {
 	case err != nil:
