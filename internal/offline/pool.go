@@ -113,6 +113,26 @@ type staticOutcome struct {
 	Replicas int64 `json:"replicas"`
 	// Kept means that the feature gate StaticCapacity is enabled by --feature-gates.
 	Kept bool `json:"kept"`
+	// Missing nodes cannot be launched now, and Why says why.
+	Missing int64  `json:"missing,omitempty"`
+	Why     string `json:"why,omitempty"`
+}
+
+// staticOf returns the state of a pool with a fixed number of nodes, nil for other pools.
+func (d *DisruptDecision) staticOf(pool *model.Pool) *staticOutcome {
+	if !pool.Static {
+		return nil
+	}
+	o := &staticOutcome{Replicas: pool.Replicas, Kept: d.opts.Static}
+	if !o.Kept {
+		return o
+	}
+	for _, short := range disruption.Static(d.first).Short {
+		if short.Pool == pool.Name {
+			o.Missing, o.Why = short.Missing, explain.Verdict(d.first, short.Verdict)
+		}
+	}
+	return o
 }
 
 // BudgetOutcome is the state of the budgets for a reason.
@@ -256,9 +276,7 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 			o.Terminating++
 		}
 	}
-	if pool.Static {
-		o.Static = &staticOutcome{Replicas: pool.Replicas, Kept: d.opts.Static}
-	}
+	o.Static = d.staticOf(pool)
 	o.FleetFigures = figuresOf(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
 	price, cost := disruption.LeastCost(d.first, d.opts, func(n *model.Node) bool { return n.Pool == name })
 	o.LowerBoundPerHour, o.LowerBoundCostPerHour = usd(price), usd(cost)
@@ -407,6 +425,9 @@ func (o *PoolOutcome) Text() string {
 	}
 	if s := o.Static; s != nil && s.Kept {
 		fmt.Fprintf(&b, "  has a fixed number of nodes: %s of %s\n", plural(o.Nodes, "node"), plural(int(s.Replicas), "replica"))
+		if s.Missing > 0 {
+			fmt.Fprintf(&b, "    %s cannot be launched: %s\n", plural(int(s.Missing), "missing node"), s.Why)
+		}
 	} else if s != nil {
 		fmt.Fprintf(&b, "  has %s, and none of them is launched while the feature gate StaticCapacity is off: give --feature-gates as the controller has them; "+
 			"settings.featureGates.staticCapacity of the chart enables it\n", plural(int(s.Replicas), "replica"))
