@@ -39,6 +39,8 @@ const (
 	reread = 10 * time.Second
 	// longestRead is how long reading one of them may take.
 	longestRead = 5 * time.Second
+	// patience is how long disruption waits at the start for buffers that cannot be read.
+	patience = 5 * time.Minute
 	// idle and longest are the window in which changes are collected.
 	idle, longest = 200 * time.Millisecond, time.Second
 	// callAgain is after what time the provision loop is called again for the same missing room.
@@ -81,8 +83,10 @@ type Loop struct {
 	events  chan struct{}
 	watched bool
 	ready   chan struct{}
-	// complete says that the last pass has read all that can be read.
-	complete bool
+	// complete says that the last pass has read all that can be read, and listed that it has listed the buffers.
+	complete, listed bool
+	// began is when the loop was started.
+	began time.Time
 	known    map[types.UID]*state
 	quotas   map[string]quotas
 	// calledFor is the room for which the provision loop was called last, and when.
@@ -113,8 +117,8 @@ func NewLoop() *Loop {
 }
 
 // WaitForBuffers waits until the virtual pods of all buffers are in the store for the first time, or the kind is not
-// defined: nodes that are empty before may have their room. A pass that failed is not enough. It returns false if the
-// context ends before.
+// defined: nodes that are empty before may have their room. A pass that failed is not enough, until five minutes have
+// passed: then the buffers need only be listed. It returns false if the context ends before.
 func (l *Loop) WaitForBuffers(ctx context.Context) bool {
 	select {
 	case <-l.ready:
@@ -126,6 +130,9 @@ func (l *Loop) WaitForBuffers(ctx context.Context) bool {
 
 // Start runs the loop until the context ends.
 func (l *Loop) Start(ctx context.Context) error {
+	if l.began.IsZero() {
+		l.began = l.Clock.Now()
+	}
 	for waiting := true; ; {
 		if !l.watched {
 			if err := l.watch(ctx); err != nil {
@@ -137,7 +144,12 @@ func (l *Loop) Start(ctx context.Context) error {
 				l.Log.Error(err, "keeping the room of buffers")
 			}
 		}
-		if waiting && l.complete {
+		// A buffer that cannot be read must not keep disruption of the whole cluster waiting; the list of buffers must.
+		late := l.listed && l.Clock.Since(l.began) >= patience
+		if late && waiting && !l.complete {
+			l.Log.Info("disruption begins although the room of some buffers is not known")
+		}
+		if waiting && (l.complete || late) {
 			close(l.ready)
 			waiting = false
 		}
@@ -184,11 +196,12 @@ func (l *Loop) watch(ctx context.Context) error {
 // Tick runs one pass.
 func (l *Loop) Tick(ctx context.Context) error {
 	// 1. List the buffers, in the order in which they get quotas.
-	l.complete = false
+	l.complete, l.listed = false, false
 	buffers := &v1beta1.CapacityBufferList{}
 	if err := l.Client.List(ctx, buffers); err != nil {
 		return fmt.Errorf("listing buffers: %w", err)
 	}
+	l.listed = true
 	items := slices.DeleteFunc(buffers.Items, func(b v1beta1.CapacityBuffer) bool { return b.DeletionTimestamp != nil })
 	slices.SortFunc(items, func(a, b v1beta1.CapacityBuffer) int { return room.Compare(&a, &b) })
 	if len(items) == 0 && len(l.known) == 0 {

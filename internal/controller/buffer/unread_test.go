@@ -107,6 +107,15 @@ func TestCompletePass(t *testing.T) {
 		if got := begins(); got != test.want {
 			t.Errorf("%s: disruption begins: %t, want %t", test.name, got, test.want)
 		}
+		if test.want {
+			continue
+		}
+		c.clock.Step(patience)
+		if listed := test.name != "buffers are not listed"; begins() != listed {
+			t.Errorf("%s: disruption begins after five minutes: %t, want %t", test.name, !listed, listed)
+		} else if listed {
+			continue
+		}
 		c.failing(func(any) error { return nil })
 		c.clock.Step(reread)
 		if !test.want && !begins() {

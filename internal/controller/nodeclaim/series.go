@@ -14,6 +14,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
+// longestSeries is how long the write of a series may take: ending claims of all pools wait for it.
+const longestSeries = 2 * time.Second
+
 // series holds the series of names that this process began, by pool. The cache may not show them yet. Its lock keeps
 // the claims of a pool that end together from beginning one each.
 type series struct {
@@ -24,7 +27,8 @@ type series struct {
 // beginSeries begins another series of names for the claims of the pool, unless the ending claim is older than the
 // current one: a later claim for the same pods would get the name of this one, and logs, metrics and audits by name
 // would mix two machines. It is written before the claim is gone, and a creation that is repeated after a crash is of the
-// same series. A write that is refused delays no claim: then the name may come back.
+// same series. A write that is refused, or takes longer than longestSeries, delays no claim further: then the name may come
+// back.
 func (r *Reconciler) beginSeries(ctx context.Context, claim *karpv1.NodeClaim) (time.Duration, error) {
 	pool := &karpv1.NodePool{}
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: claim.Labels[karpv1.LabelNodePool]}, pool); err != nil {
@@ -47,7 +51,9 @@ func (r *Reconciler) beginSeries(ctx context.Context, claim *karpv1.NodeClaim) (
 		return 0, err
 	}
 	pool = pool.DeepCopy()
-	if err := r.Client.Patch(ctx, pool, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	writing, cancel := context.WithTimeout(ctx, longestSeries)
+	defer cancel()
+	if err := r.Client.Patch(writing, pool, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "beginning a series of names for nodeclaims", "nodePool", pool.Name)
 		return 0, nil
 	}

@@ -15,7 +15,7 @@ type account struct {
 func (j *judge) account(pool *model.Pool) *account {
 	a := &account{used: amounts{}}
 	for _, n := range j.snap.Nodes {
-		if n.Pool != pool.Name || n.Deleting {
+		if n.Pool != pool.Name || n.Deleting && !pool.Static { // a machine of a static pool counts until it is gone
 			continue
 		}
 		a.nodes++
