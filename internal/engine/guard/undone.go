@@ -162,7 +162,7 @@ func destinationOf(snap *model.Snapshot, n *model.Node) (destination, bool) {
 		d.since = n.InitializedAt
 	}
 	d.until = d.since
-	if sent := reserve.SentAt(snap, n); sent.After(d.until) {
+	if sent := reserve.SentAt(snap, n); sent.After(d.until) && sent.Sub(d.since) < savingStands { // else of a later command
 		d.until = sent
 	}
 	d.until = d.until.Add(Settling)
