@@ -151,7 +151,8 @@ func (c *checks) neutral(known facts, j judged) {
 	without, stay := costOf(known, j.decided)
 	again := c.w.opts.Schedule(changed.fresh(nil), j.last)
 	with, stayWith := costOf(changed, again)
-	if stayWith > stay || stayWith == stay && with*1000 > without*1005 {
+	// Where pods stay, such as at a limit, which of them have a place is a choice, and costs differ.
+	if stayWith > stay || stayWith == 0 && with*1000 > without*1005 {
 		c.fail(Neutral, "with %s the plan costs %d and %d pods have no place, without it %d and %d:\n%s\nnot\n%s",
 			change.name, with, stayWith, without, stay, text(again), text(j.decided))
 	}
