@@ -265,6 +265,26 @@ func TestEmptyNodes(t *testing.T) {
 	}
 }
 
+// TestLabelOfAnotherPool: the label of a claim names a NodePool that does not exist. The node counts for its own.
+func TestLabelOfAnotherPool(t *testing.T) {
+	w := newWorld()
+	w.scope = "p taint surprise:NoSchedule"
+	w.pend("pod")
+	for i := range 4 {
+		claim := fmt.Sprintf("claim-%d", i)
+		if w.launch("pod", claim) {
+			w.joins(claim, model.Initialized, model.Taint{Key: "surprise", Effect: model.NoSchedule})
+			n := w.nodes[claim]
+			n.Pool = "gone"
+			w.nodes[claim] = n
+		}
+		w.pass(time.Minute)
+	}
+	if w.paused().Failures == 0 {
+		t.Errorf("the pauses are %v, want one of the pool", w.pool.Pauses)
+	}
+}
+
 // TestMissingLabel: the reason names the label that the node lacks.
 func TestMissingLabel(t *testing.T) {
 	w := newWorld()

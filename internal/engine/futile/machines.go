@@ -43,7 +43,7 @@ func (l *Launches) observeMachines(snap *model.Snapshot) {
 		}
 		if n.Stage >= model.Registered && !n.Deleting {
 			m.seen = n
-			m.kind, m.missing = missing(snap, n)
+			m.kind, m.missing = missing(pool, snap, n)
 		}
 		return false
 	})

@@ -18,8 +18,8 @@ import (
 
 // missing returns what an empty node has less for pods than its type promises: what its DaemonSets take, and what its
 // type has more. kind is the name of the type.
-func missing(snap *model.Snapshot, n *model.Node) (kind string, amounts []quantity.Amount) {
-	promised, known := promise(snap.Pool(n.Pool), n.Labels[model.LabelType])
+func missing(pool *model.Pool, snap *model.Snapshot, n *model.Node) (kind string, amounts []quantity.Amount) {
+	promised, known := promise(pool, n.Labels[model.LabelType])
 	if !known || n.Stage < model.Initialized {
 		return "", nil
 	}

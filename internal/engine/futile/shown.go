@@ -93,7 +93,7 @@ func (s *shown) stopsAll(snap *model.Snapshot, c *plan.NewClaim) bool {
 func (m *machine) cause(snap *model.Snapshot, c *plan.NewClaim, p *model.Pod) *shown {
 	n := m.seen
 	for _, t := range n.Taints {
-		s := &shown{pool: n.Pool, taint: t}
+		s := &shown{pool: m.pool, taint: t}
 		if t.Effect != model.PreferNoSchedule && !ofOneNode(t) && s.stops(snap, p, nil) {
 			return s
 		}
@@ -101,11 +101,11 @@ func (m *machine) cause(snap *model.Snapshot, c *plan.NewClaim, p *model.Pod) *s
 	if len(p.Alternatives) == 1 {
 		for _, r := range p.Alternatives[0] {
 			if lacks(n, p, r.Key) {
-				return &shown{pool: n.Pool, label: r.Key}
+				return &shown{pool: m.pool, label: r.Key}
 			}
 		}
 	}
-	s := &shown{pool: n.Pool, namespace: p.Namespace, missing: m.missing}
+	s := &shown{pool: m.pool, namespace: p.Namespace, missing: m.missing}
 	if m.missing != nil && slices.Contains(c.Types(), m.kind) && s.stops(snap, p, []string{m.kind}) {
 		return s
 	}
