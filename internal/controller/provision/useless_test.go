@@ -411,6 +411,24 @@ func TestDaemonThatTakesTheRoom(t *testing.T) {
 	}
 }
 
+// TestShownIsNewerThanStored: what a node lacks counts though the NodePool that is read still stores what another one lacked.
+func TestShownIsNewerThanStored(t *testing.T) {
+	s := newSurprise(t, typeOf("c-1x", 1), typeOf("c-2x", 2))
+	s.daemon(700)
+	stored := pause.List{{Key: pause.Key{Reason: pause.Launch, Scope: "p room default"}, Name: "launches", Failures: 1,
+		At: s.Clock.Now().Add(-time.Minute), Shown: "cpu=10"}}
+	for i := range 3 {
+		if s.Pool.Pauses = stored; i != 1 {
+			s.Nodes, s.Pods = map[string]*model.NodeSpec{}, map[string]*model.PodSpec{}
+			s.pod(fmt.Sprintf("big-%d", i), 900, model.Owner{})
+		}
+		s.step(5 * time.Second)
+	}
+	if got := strings.Join(s.bought, " "); got != "c-1x c-2x c-2x" {
+		t.Errorf("bought %s, want larger types after the first node", got)
+	}
+}
+
 // TestNoTypeHasTheRoom: where no larger type is left, the launches for such pods pause, whichever their owners are, and
 // those for smaller pods do not. When the DaemonSet is gone, the trial ends the pause.
 func TestNoTypeHasTheRoom(t *testing.T) {

@@ -143,9 +143,8 @@ func (l *Launches) adopt(snap *model.Snapshot) {
 			}
 			there[stored.Scope] = true
 			o := l.of(stored.Scope, stored.Name)
-			o.shows = shownOf(pool.Name, stored)
 			if o.pool, o.shown = pool.Name, true; !o.over && !stored.At.Before(o.pause.At) {
-				o.pause = stored
+				o.pause, o.shows = stored, shownOf(pool.Name, stored)
 			}
 		}
 	}

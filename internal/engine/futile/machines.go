@@ -116,7 +116,9 @@ func (o *owner) failed(snap *model.Snapshot, s *shown, m *machine, at plannedPod
 	if !again {
 		o.pause = o.pause.Fail(snap.Now, snap.Now, toleratedNodes, "claim "+m.claim+": "+unfit(snap, m.seen, at.pod))
 	}
-	o.pause.Shown = textOf(s.missing)
+	if text := textOf(s.missing); text != o.pause.Shown {
+		o.pause.Shown, o.pause.At = text, snap.Now // newer than what is stored
+	}
 	return o.pause != before
 }
 
