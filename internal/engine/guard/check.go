@@ -208,6 +208,8 @@ func (g *Guard) holds(n *model.Node, pool *model.Pool, reason plan.Reason) plan.
 		case n.Disrupted && n.Command != "":
 			// No further pod can be bound. Departing pods are no reason to start the wait again.
 			return plan.Verdict{}
+		case g.arrivals.Replaces(n): // whichever pods kube-scheduler has bound to it meanwhile
+			return plan.Verdict{Code: plan.NodeNominated, Node: n.Name}
 		}
 		if v := g.quiet(n, pool); !v.OK() {
 			return v

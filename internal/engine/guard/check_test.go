@@ -58,10 +58,16 @@ func TestCheck(t *testing.T) {
 		"price not known":      {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Policy = "Balanced"; delete(w.Nodes["c0"].Labels, model.LabelZone) }, plan.PriceUnknown},
 		"never, of policy":     {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Policy = "Balanced"; w.Pools[0].ConsolidateAfter = -1 }, plan.PolicyForbids},
 		"young, underutilized": {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Policy = "Balanced"; w.Nodes["c0"].LastPodEvent = plantest.Noon }, plan.NodeTooYoung},
-		"static, empty":        {plan.Empty, func(w *plantest.World) { w.Pools[0].Static = true }, plan.NodeStatic},
-		"static, underused":    {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Static, w.Pools[0].Policy = true, "Balanced" }, plan.NodeStatic},
-		"static, drifted":      {plan.Drifted, func(w *plantest.World) { w.Pools[0].Static = true; w.Nodes["c0"].Drifted = "x" }, plan.OK},
-		"static, expired":      {plan.Expired, func(w *plantest.World) { w.Pools[0].Static = true }, plan.OK},
+		"replacement of another command": {plan.Underutilized, func(w *plantest.World) {
+			w.Pools[0].Policy = "Balanced"
+			w.Bind("web", "n0")
+			replace(w, "c0")
+		}, plan.NodeNominated},
+		"replacement of another command, drifted": {plan.Drifted, func(w *plantest.World) { w.Nodes["c0"].Drifted = "x"; replace(w, "c0") }, plan.OK},
+		"static, empty":     {plan.Empty, func(w *plantest.World) { w.Pools[0].Static = true }, plan.NodeStatic},
+		"static, underused": {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Static, w.Pools[0].Policy = true, "Balanced" }, plan.NodeStatic},
+		"static, drifted":   {plan.Drifted, func(w *plantest.World) { w.Pools[0].Static = true; w.Nodes["c0"].Drifted = "x" }, plan.OK},
+		"static, expired":   {plan.Expired, func(w *plantest.World) { w.Pools[0].Static = true }, plan.OK},
 		"budget of no reason": {plan.Expired, func(w *plantest.World) {
 			w.Pools[0].Budgets = []model.Budget{{Count: 0, Reasons: []string{"Drifted", "Empty", "Underutilized"}}}
 		}, plan.OK},
@@ -244,4 +250,11 @@ func TestCheckProvisionOfReplicas(t *testing.T) {
 				owner, len(dropped), len(kept.Claims), want, dropped)
 		}
 	}
+}
+
+// replace begins a command on c1 whose replacement is the claim.
+func replace(w *plantest.World, claim string) {
+	cmd := w.Command("c1")
+	cmd.Phase, cmd.Replacements = plan.Launching, []plan.NewClaim{{Name: claim, Pool: "p"}}
+	w.Nodes["c1"].Command = cmd.Encode()
 }

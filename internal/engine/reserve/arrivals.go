@@ -36,6 +36,9 @@ func (a *Arrivals) Awaits(n *model.Node) bool {
 	return a.AwaitsLaunchedFor(n) || a.inTransit().destinations[n.ClaimUID]
 }
 
+// Replaces reports whether the node is a replacement of a command in progress, which is lost without it.
+func (a *Arrivals) Replaces(n *model.Node) bool { return a.inTransit().claims[n.Claim] }
+
 func (a *Arrivals) inTransit() *transit {
 	if a.transit == nil {
 		a.transit = newTransit(a.snap)
