@@ -254,6 +254,39 @@ func TestManyOwnersOfATaintedPool(t *testing.T) {
 	}
 }
 
+// TestShortJobsEndThePauseOfAPool: the taint is gone, and no pod is on a node for a minute. The first one that is bound to
+// a newer node ends the pause, and no tenant waits for the short pods of another.
+func TestShortJobsEndThePauseOfAPool(t *testing.T) {
+	s := newSurprise(t, typeOf("c-2x", 2))
+	s.joins = taints
+	for i := range 3 {
+		s.pod(fmt.Sprintf("first-%d", i), 2000, model.Owner{})
+	}
+	s.steps(10 * time.Minute)
+	p := s.Pool.Pauses.Of(pause.Key{Reason: pause.Launch, Scope: model.TaintScope("p", surprising)})
+	if p.Until.IsZero() {
+		t.Fatalf("the pauses are %v, want one of the pool", s.Pool.Pauses)
+	}
+	s.joins, s.Nodes, s.Pods = nil, map[string]*model.NodeSpec{}, map[string]*model.PodSpec{}
+	s.Clock.SetTime(p.Until)
+	bought := len(s.bought)
+	for i := range 8 {
+		s.pod(fmt.Sprintf("job-%d", i), 2000, model.Owner{})
+		if i == 2 {
+			s.pod("other", 2000, model.Owner{}).Namespace = "other"
+		}
+		s.steps(15 * time.Second)
+		if old := s.Pods[fmt.Sprintf("uid-job-%d", i-2)]; old != nil {
+			delete(s.Nodes, old.Node)
+			delete(s.Pods, old.UID)
+		}
+	}
+	left := s.Pool.Pauses.Of(p.Key)
+	if s.Pods["uid-other"].Node == "" || len(s.bought) < bought+8 || left.Failures > 0 {
+		t.Errorf("%d nodes for short jobs, the other pod is on %q: %v", len(s.bought)-bought, s.Pods["uid-other"].Node, left)
+	}
+}
+
 // TestPodsOfAWorkflow: a batch of pods without owners gets its nodes, which have the taint. After that one machine is tried
 // at a time, not a batch, and pods that tolerate the taint get theirs meanwhile.
 func TestPodsOfAWorkflow(t *testing.T) {

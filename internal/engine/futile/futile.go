@@ -112,13 +112,12 @@ func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.D
 			planned[ownerOf(pod)] = pod
 		}
 	}
-	actions := l.judgeMachines(snap, claims)
+	actions := l.judgeMachines(snap, p, claims)
 	for _, uid := range slices.Sorted(maps.Keys(l.owners)) {
 		o := l.owners[uid]
 		switch pod := planned[uid]; {
 		case served[uid] || o.runs(snap.Now) || o.shown && !o.pause.Remembered(snap.Now):
-			o.launches, o.needs, o.over, o.pods = nil, nil, o.shown, map[string]time.Time{}
-			o.pause, o.first = pause.Pause{Key: o.pause.Key, Name: o.pause.Name}, time.Time{}
+			o.anew()
 		case pod != nil:
 			actions = append(actions, o.judge(snap, used, pod)...)
 		}
@@ -131,6 +130,12 @@ func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.D
 		}
 	}
 	return actions
+}
+
+// anew forgets what has failed.
+func (o *owner) anew() {
+	o.launches, o.needs, o.over, o.pods = nil, nil, o.shown, map[string]time.Time{}
+	o.pause, o.first = pause.Pause{Key: o.pause.Key, Name: o.pause.Name}, time.Time{}
 }
 
 // adopt takes over the pauses of the snapshot's pools, and drops the owners whose pause was removed from there.
@@ -203,25 +208,8 @@ func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 			}
 		}
 	}
-	now, shown := map[string]bool{}, l.shown()
-	runs := func(n *model.Node, pods []*model.Pod) {
-		for _, pod := range pods {
-			l.observePod(snap, n, pod, now)
-			for _, o := range shown {
-				if o.refutes(snap, n, pod) {
-					o.runsOn(snap.Now, pod, now)
-				}
-			}
-		}
-	}
-	for _, n := range snap.Nodes {
-		runs(n, n.Pods)
-	}
-	for _, placed := range roomOf(p).Placed { // a virtual pod runs where it has room
-		if n := snap.Node(placed.Node); n != nil && n.Stage >= model.Registered {
-			runs(n, placed.Pods)
-		}
-	}
+	now := map[string]bool{}
+	running(snap, p, func(n *model.Node, pod *model.Pod) { l.observePod(snap, n, pod, now) })
 	for _, o := range l.owners {
 		for uid := range o.pods {
 			switch {
@@ -230,6 +218,22 @@ func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 				o.pods[uid] = time.Time{}
 			default:
 				delete(o.pods, uid)
+			}
+		}
+	}
+}
+
+// running calls do with each pod that is on a node. A virtual pod runs where it has room.
+func running(snap *model.Snapshot, p *plan.Provision, do func(*model.Node, *model.Pod)) {
+	for _, n := range snap.Nodes {
+		for _, pod := range n.Pods {
+			do(n, pod)
+		}
+	}
+	for _, placed := range roomOf(p).Placed {
+		if n := snap.Node(placed.Node); n != nil && n.Stage >= model.Registered {
+			for _, pod := range placed.Pods {
+				do(n, pod)
 			}
 		}
 	}

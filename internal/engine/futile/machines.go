@@ -49,8 +49,9 @@ func (l *Launches) observeMachines(snap *model.Snapshot) {
 	})
 }
 
-// judgeMachines counts the nodes on which pods could not run that are planned onto a new node of the same pool.
-func (l *Launches) judgeMachines(snap *model.Snapshot, claims []plan.NewClaim) []plan.Action {
+// judgeMachines counts the nodes on which pods could not run that are planned onto a new node of the same pool. A single
+// pod that is on a newer node, however briefly, ends the pause: kube-scheduler has bound it.
+func (l *Launches) judgeMachines(snap *model.Snapshot, p *plan.Provision, claims []plan.NewClaim) []plan.Action {
 	planned := plannedPods(claims)
 	var changed []*owner
 	l.machines = slices.DeleteFunc(l.machines, func(m *machine) bool {
@@ -69,8 +70,16 @@ func (l *Launches) judgeMachines(snap *model.Snapshot, claims []plan.NewClaim) [
 		}
 		return false
 	})
+	shown := l.shown()
+	running(snap, p, func(n *model.Node, pod *model.Pod) {
+		for _, o := range shown {
+			if o.refutes(snap, n, pod) {
+				o.anew()
+			}
+		}
+	})
 	var actions []plan.Action
-	for _, o := range changed {
+	for _, o := range slices.DeleteFunc(changed, func(o *owner) bool { return o.pause.Failures == 0 }) {
 		actions = append(actions, plan.SetPause{Pool: o.pool, UID: snap.Pool(o.pool).UID, Pause: o.pause})
 	}
 	return actions
@@ -128,6 +137,9 @@ func (o *owner) refutes(snap *model.Snapshot, n *model.Node, p *model.Pod) bool 
 	first := o.first
 	if first.IsZero() {
 		first = o.pause.At
+	}
+	if virtual := p.Virtual != ""; o.pause.Failures == 0 || virtual && n.Stage < model.Initialized {
+		return false // a virtual pod is not bound: the node may lack what its NodePool has
 	}
 	return n.Pool == o.shows.pool && n.Stage >= model.Registered && !p.Daemon && !n.Created.Before(first.Truncate(time.Second)) &&
 		o.shows.stops(snap, p, []string{n.Labels[model.LabelType]})
