@@ -13,7 +13,7 @@ func of(text, id string) string {
 }
 
 // TestNodesOfOneMachine checks that of two nodes of one machine the oldest counts, in whatever order they are read,
-// and that the other is reported. Two nodes that belong to no pool both count.
+// and that the other is reported. Two nodes that belong to no pool both count, and are reported, as by the controller.
 func TestNodesOfOneMachine(t *testing.T) {
 	elder, other := of(nodeYAML("zebra", "large"), "m-1"), of(strings.Replace(nodeYAML("ape", "large"), "2026-01-01", "2026-01-02", 1), "m-1")
 	foreign := func(name string) string {
@@ -26,12 +26,14 @@ func TestNodesOfOneMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": disruptPool, "nodes.yaml": text})
 			out, progress, err := runBoth(t, "", "simulate", "-f", folder, "--disrupt")
-			want := "Node ape: spec.providerID: node zebra has the same; a machine has one node"
+			want := "Node other-2: spec.providerID: node other-1 has the same; a machine has one node; they have no claim: " +
+				"pods may run on both, and neither is removed"
 			if err == nil || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
 			}
-			if progress != "" {
-				t.Errorf("more is reported: %s", progress)
+			want = "Node ape: spec.providerID: node zebra has the same; a machine has one node\n"
+			if !strings.HasSuffix(progress, want) || strings.Count(progress, "\n") != 1 {
+				t.Errorf("%q is reported, want %q and nothing else", progress, want)
 			}
 			if !strings.Contains(out, "1     Empty   empty   zebra") || !strings.Contains(out, "1 step: 1 node becomes 0") {
 				t.Errorf("the node that counts is not removed:\n%s", out)
@@ -51,6 +53,22 @@ func TestClaimsOfOneMachine(t *testing.T) {
 	want := "NodeClaim young: status.providerID: claim old has the same; a machine has one claim"
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// TestClaimWithTheNameOfANode checks that a claim without a node does not count beside another machine's node of its name:
+// nodes and claims share one name space in the model, where it would take the place of the node.
+func TestClaimWithTheNameOfANode(t *testing.T) {
+	claim := "---\napiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: host, labels: {karpenter.sh/nodepool: default}}\n" +
+		"spec: {nodeClassRef: {group: example.com, kind: AnyClass, name: default}, requirements: []}\nstatus: {providerID: m-2}\n"
+	folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": disruptPool, "all.yaml": claim + of(nodeYAML("host", "large"), "m-1")})
+	out, err := simulate(t, "", "-f", folder, "--disrupt")
+	want := "NodeClaim host: metadata.name: a node of that name exists that is not the claim's; delete one of them"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	if !strings.Contains(out, "1 step: 1 node becomes 0") {
+		t.Errorf("the node is not removed:\n%s", out)
 	}
 }
 

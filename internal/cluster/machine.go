@@ -3,7 +3,6 @@ package cluster
 import (
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -213,27 +212,18 @@ func (s *Store) syncNodes(old, fresh []model.NodeSpec) {
 
 // describe computes the outcome of a group.
 func (s *Store) describe(u *machineGroup) outcome {
-	m := s.machineOf(u)
-	if len(m.Claims) > 0 {
-		return s.describeClaims(m)
-	}
 	var out outcome
-	m.Nodes = slices.DeleteFunc(m.Nodes, func(n *corev1.Node) bool { return !visible(n) })
-	slices.SortFunc(m.Nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
-	for _, node := range m.Nodes {
-		spec, _ := convert.Node(node, nil, s.vocabulary)
-		convert.AddAttachLimits(&spec, s.csiNode(node.Name))
+	m := s.machineOf(u)
+	specs, refused := m.Represent(s.vocabulary, convert.Beside{CSINode: s.csiNode, Taken: s.foreign})
+	for _, spec := range specs {
 		out.add(s, spec)
-		// The node is managed, but its claim cannot be found.
-		if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" {
-			out.reject(nodes, node, model.Rejection{Field: "spec.providerID",
-				Reason: "is empty, so its claim is unknown; pods may run on it, and it is never removed"})
-		}
 	}
-	_, doubles := m.Twins()
-	for _, twin := range doubles {
-		twin.Why.Reason += "; they have no claim: pods may run on both, and neither is removed"
-		out.reject(nodes, twin.Object, twin.Why)
+	for _, r := range refused {
+		k := nodes
+		if _, claim := r.Object.(*karpv1.NodeClaim); claim {
+			k = claims
+		}
+		out.reject(k, r.Object, r.Why)
 	}
 	return out
 }
@@ -251,38 +241,6 @@ func (o *outcome) reject(k kind, object metav1.Object, why model.Rejection) {
 	o.rejected = append(o.rejected, RejectedObject{Kind: k.String(), Name: object.GetName(), UID: object.GetUID(), Why: why})
 }
 
-// visible returns false for a node whose claim does not know it yet.
-func visible(node *corev1.Node) bool {
-	return node.Labels[karpv1.LabelNodePool] == "" || convert.Registered(node)
-}
-
-func (s *Store) describeClaims(m convert.Machine) outcome {
-	var out outcome
-	claim, node := m.Claim(), m.Node()
-	claimTwins, nodeTwins := m.Twins()
-	for _, twin := range claimTwins {
-		out.reject(claims, twin.Object, twin.Why)
-	}
-	for _, twin := range nodeTwins {
-		out.reject(nodes, twin.Object, twin.Why)
-	}
-	if node == nil && s.foreign(claim.Name) {
-		out.reject(claims, claim, model.Rejection{Field: "metadata.name",
-			Reason: "a node of that name exists that is not the claim's; delete one of them"})
-		return out
-	}
-	spec, why := convert.Node(node, claim, s.vocabulary)
-	if why != nil {
-		out.reject(claims, claim, *why)
-		return out
-	}
-	if node != nil {
-		convert.AddAttachLimits(&spec, s.csiNode(node.Name))
-	}
-	out.add(s, spec)
-	return out
-}
-
 // foreign reports whether the model has a node of that name that does not belong to the claim of that name.
 func (s *Store) foreign(name string) bool {
 	node := s.node(name)
@@ -290,7 +248,7 @@ func (s *Store) foreign(name string) bool {
 		return false
 	}
 	u := s.machines.groups[s.machines.nodes[name]]
-	return visible(node) || u != nil && len(u.claims) > 0
+	return convert.Visible(node) || u != nil && len(u.claims) > 0
 }
 
 func (s *Store) machineOf(u *machineGroup) convert.Machine {

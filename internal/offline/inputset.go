@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -278,29 +279,19 @@ func (w *InputSet) addPools(t *converted, v *convert.Vocabulary) {
 	}
 }
 
-// addNodes joins claims with their nodes.
+// addNodes adds what stands for each machine, as the controller does.
 func (w *InputSet) addNodes(t *converted, v *convert.Vocabulary) {
-	claimed := make(map[*corev1.Node]bool, len(w.claims))
-	for _, c := range w.claims {
-		var node *corev1.Node
-		if id := c.object.Status.ProviderID; id != "" {
-			node = w.nodeOf[id]
-		}
-		spec, refused := convert.Node(node, c.object, v)
-		if refused != nil {
-			t.problems = append(t.problems, fmt.Errorf("%s: %s: %s", c.origin, refused.Field, refused.Reason))
-			continue
-		}
-		if node != nil {
-			claimed[node] = true
-			convert.AddAttachLimits(&spec, w.around.csiNodes[node.Name])
-		}
-		t.builder.UpsertNode(spec)
+	machines, origins, taken := w.machines()
+	beside := convert.Beside{
+		CSINode: func(node string) *storagev1.CSINode { return w.around.csiNodes[node] },
+		Taken:   func(name string) bool { return taken[name] },
 	}
-	for _, n := range w.nodes {
-		if !claimed[n.object] {
-			spec, _ := convert.Node(n.object, nil, v)
-			convert.AddAttachLimits(&spec, w.around.csiNodes[n.object.Name])
+	for _, m := range machines {
+		specs, refused := m.Represent(v, beside)
+		for _, r := range refused {
+			t.problems = append(t.problems, fmt.Errorf("%s: %s: %s", origins[r.Object], r.Why.Field, r.Why.Reason))
+		}
+		for _, spec := range specs {
 			t.builder.UpsertNode(spec)
 		}
 	}

@@ -103,3 +103,31 @@ func without[T metav1.Object](w *InputSet, list []sourced[T], out map[metav1.Obj
 	}
 	return kept
 }
+
+// machines returns all machines in the order of their claims and nodes, the origins of these, and the names of nodes that
+// no claim without a node may have.
+func (w *InputSet) machines() (list []*convert.Machine, origins map[metav1.Object]string, taken map[string]bool) {
+	origins, taken = map[metav1.Object]string{}, map[string]bool{}
+	byID, listed := w.machinesOf(), map[*convert.Machine]bool{}
+	at := func(id string, alone convert.Machine) {
+		m := byID[id]
+		if m == nil {
+			m = &alone
+		}
+		if !listed[m] {
+			listed[m] = true
+			list = append(list, m)
+		}
+	}
+	for _, c := range w.claims {
+		origins[c.object] = c.origin
+		at(c.object.Status.ProviderID, convert.Machine{Claims: []*karpv1.NodeClaim{c.object}})
+	}
+	for _, n := range w.nodes {
+		origins[n.object] = n.origin
+		m := byID[n.object.Spec.ProviderID]
+		taken[n.object.Name] = convert.Visible(n.object) || m != nil && len(m.Claims) > 0
+		at(n.object.Spec.ProviderID, convert.Machine{Nodes: []*corev1.Node{n.object}})
+	}
+	return list, origins, taken
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -51,10 +52,67 @@ func (m *Machine) Twins() (claims, nodes []Twin) {
 	return twins(m.Claims, m.Claim(), "status.providerID", "claim"), twins(m.Nodes, m.Node(), "spec.providerID", "node")
 }
 
-// Twin is an object with the provider ID of another object's machine.
+// Twin is an object with the provider ID of another object's machine, or one that does not count for another reason.
 type Twin struct {
 	Object metav1.Object
 	Why    model.Rejection
+}
+
+// Beside is what the representation of a machine depends on besides its objects.
+type Beside struct {
+	// CSINode returns the CSINode of a node; nil if there is none.
+	CSINode func(node string) *storagev1.CSINode
+	// Taken reports whether there is a node of that name that is not the node of the claim of that name.
+	Taken func(name string) bool
+}
+
+// Represent returns what stands for the machine in the model, and the objects that do not count or lack something.
+func (m *Machine) Represent(v *Vocabulary, beside Beside) (specs []model.NodeSpec, refused []Twin) {
+	claim, node := m.Claim(), m.Node()
+	if claim == nil {
+		return m.unclaimed(v, beside)
+	}
+	claims, nodes := m.Twins()
+	refused = append(claims, nodes...)
+	if node == nil && beside.Taken(claim.Name) {
+		return nil, append(refused, Twin{claim, *refuse("metadata.name",
+			"a node of that name exists that is not the claim's; delete one of them")})
+	}
+	spec, why := Node(node, claim, v)
+	if why != nil {
+		return nil, append(refused, Twin{claim, *why})
+	}
+	if node != nil {
+		AddAttachLimits(&spec, beside.CSINode(node.Name))
+	}
+	return []model.NodeSpec{spec}, refused
+}
+
+// unclaimed represents nodes without a claim. Each counts, because pods may run on it.
+func (m *Machine) unclaimed(v *Vocabulary, beside Beside) (specs []model.NodeSpec, refused []Twin) {
+	seen := Machine{Nodes: slices.DeleteFunc(slices.Clone(m.Nodes), func(n *corev1.Node) bool { return !Visible(n) })}
+	slices.SortFunc(seen.Nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	for _, node := range seen.Nodes {
+		spec, _ := Node(node, nil, v)
+		AddAttachLimits(&spec, beside.CSINode(node.Name))
+		specs = append(specs, spec)
+		// The node is managed, but its claim cannot be found.
+		if node.Spec.ProviderID == "" && node.Labels[karpv1.LabelNodePool] != "" {
+			refused = append(refused, Twin{node, *refuse("spec.providerID",
+				"is empty, so its claim is unknown; pods may run on it, and it is never removed")})
+		}
+	}
+	_, doubles := seen.Twins()
+	for _, double := range doubles {
+		double.Why.Reason += "; they have no claim: pods may run on both, and neither is removed"
+		refused = append(refused, double)
+	}
+	return specs, refused
+}
+
+// Visible returns false for a node whose claim does not know it yet.
+func Visible(node *corev1.Node) bool {
+	return node.Labels[karpv1.LabelNodePool] == "" || Registered(node)
 }
 
 func twins[T metav1.Object](all []T, counts T, field, kind string) []Twin {
