@@ -287,39 +287,6 @@ func TestShortJobsEndThePauseOfAPool(t *testing.T) {
 	}
 }
 
-// TestRoundOfNodesWithATaint: the nodes of a round count once, when each has been initialized for a minute. Until then
-// nothing more is launched.
-func TestRoundOfNodesWithATaint(t *testing.T) {
-	s := newSurprise(t, typeOf("c-2x", 2))
-	s.joins = taints
-	for i := range 5 {
-		s.pod(fmt.Sprintf("pod-%d", i), 2000, model.Owner{})
-	}
-	of := pause.Key{Reason: pause.Launch, Scope: model.TaintScope("p", surprising)}
-	s.steps(time.Minute)
-	if got := s.Pool.Pauses.Of(of); got.Failures != 0 || len(s.bought) != 5 {
-		t.Errorf("%d machines, pause %v, want five, which have not counted", len(s.bought), got)
-	}
-	s.steps(30 * time.Second)
-	if got := s.Pool.Pauses.Of(of); got.Failures != 1 || len(s.bought) != 6 {
-		t.Errorf("%d machines, pause %v, want one failure, and one machine that is tried", len(s.bought), got)
-	}
-}
-
-// TestTaintOfEachNode: each node is short of disk, or cordoned, for good, and each pod has an owner of its own.
-func TestTaintOfEachNode(t *testing.T) {
-	for _, key := range []string{"node.kubernetes.io/disk-pressure", "node.kubernetes.io/unschedulable"} {
-		s := newSurprise(t, typeOf("c-2x", 2))
-		s.joins = func(n *model.NodeSpec) { n.Taints = []model.Taint{{Key: key, Effect: model.NoSchedule}} }
-		for i := range 60 {
-			s.Pods = map[string]*model.PodSpec{}
-			s.pod("job", 2000, model.Owner{Kind: "Job", Name: fmt.Sprint("job-", i), UID: fmt.Sprint("job-uid-", i)})
-			s.steps(time.Minute)
-		}
-		s.buys(5, 16, key)
-	}
-}
-
 // TestPodsOfAWorkflow: a batch of pods without owners gets its nodes, which have the taint. After that one machine is tried
 // at a time, not a batch, and pods that tolerate the taint get theirs meanwhile.
 func TestPodsOfAWorkflow(t *testing.T) {
@@ -346,7 +313,7 @@ func TestPodsOfAWorkflow(t *testing.T) {
 		t.Errorf("a pod that tolerates the taint is pending: %v", s.Pool.Pauses)
 	}
 	s.steps(2 * time.Minute)
-	if !slices.ContainsFunc(s.Pool.Pauses, ofPool) {
+	if len(s.Pool.Pauses.Active(s.Clock.Now())) == 0 {
 		t.Error("a pod that tolerates the taint has ended the pause of those that do not")
 	}
 }

@@ -37,8 +37,6 @@ type owner struct {
 	// shows is nil for controllers of pods. first is when the first node was launched that has shown it.
 	shows *shown
 	first time.Time
-	// held is until when launches wait because a node may still lose its taint, or get its label.
-	held time.Time
 
 	// pods are the pods that launches were for, by UID, with the time since which each has been observed on a node.
 	pods map[string]time.Time
@@ -127,7 +125,7 @@ func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.D
 			actions = append(actions, plan.EndPause{Pool: pool.Name, UID: pool.UID, Key: o.pause.Key})
 		}
 		o.launches = slices.DeleteFunc(o.launches, func(m launch) bool { return snap.Now.Sub(m.at) > launchMemory })
-		if len(o.launches) == 0 && !o.shown && !o.pause.Remembered(snap.Now) && !o.held.After(snap.Now) {
+		if len(o.launches) == 0 && !o.shown && !o.pause.Remembered(snap.Now) {
 			delete(l.owners, uid)
 		}
 	}
@@ -137,8 +135,7 @@ func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.D
 // anew forgets what has failed.
 func (o *owner) anew() {
 	o.launches, o.needs, o.over, o.pods = nil, nil, o.shown, map[string]time.Time{}
-	o.pause = pause.Pause{Key: o.pause.Key, Name: o.pause.Name}
-	o.first, o.held = time.Time{}, time.Time{}
+	o.pause, o.first = pause.Pause{Key: o.pause.Key, Name: o.pause.Name}, time.Time{}
 }
 
 // adopt takes over the pauses of the snapshot's pools, and drops the owners whose pause was removed from there.

@@ -126,9 +126,6 @@ func (w *world) launch(pod string, claims ...string) bool {
 func (w *world) joins(claim string, stage model.Stage, taints ...model.Taint) {
 	n := w.nodes[claim]
 	n.Stage, n.Ready, n.Taints = stage, stage == model.Initialized, taints
-	if n.Ready {
-		n.InitializedAt = w.now
-	}
 	w.nodes[claim] = n
 }
 
@@ -296,12 +293,12 @@ func TestMissingLabel(t *testing.T) {
 	p := w.pods["pod"]
 	p.Alternatives = [][]label.Requirement{{{Key: "example.com/rack", Operator: label.In, Values: []string{"a"}}}}
 	w.pods["pod"] = p
-	for i := range 4 {
+	for i := range 5 {
 		claim := fmt.Sprintf("claim-%d", i)
 		if w.launch("pod", claim) {
 			w.joins(claim, model.Initialized)
 		}
-		w.pass(time.Minute)
+		w.pass(time.Second)
 	}
 	if got := w.paused(); w.launched != 3 || !strings.Contains(got.Why, "lacks the label example.com/rack") {
 		t.Errorf("%d launches, pause %v", w.launched, got)

@@ -18,9 +18,8 @@ type machine struct {
 	claim, uid, pool string
 	generation       int64
 	at               time.Time
-	// seen is its node as it last was, initialized and empty. leaves reports that it is being removed.
-	seen   *model.Node
-	leaves bool
+	// seen is its node as it last was, joined and empty.
+	seen *model.Node
 	// missing is what the node has less than its type, whose name is kind, promises.
 	kind    string
 	missing []quantity.Amount
@@ -36,14 +35,13 @@ func (l *Launches) observeMachines(snap *model.Snapshot) {
 		case m.generation != 0 && pool.Generation != 0 && m.generation != pool.Generation:
 			return true // it was launched from what the pool was before
 		case n == nil || m.uid != "" && n.ClaimUID != m.uid:
-			m.leaves = false // it is gone, and was of no use
 			return m.seen == nil && m.uid != ""
 		}
 		m.uid = n.ClaimUID
-		if runsPods(n) {
+		if runsPods(n) || n.Disrupted || n.Command != "" {
 			return true
 		}
-		if m.leaves = n.Disrupted || n.Command != "" || n.Deleting; n.Stage == model.Initialized && !m.leaves {
+		if n.Stage >= model.Registered && !n.Deleting {
 			m.seen = n
 			m.kind, m.missing = missing(pool, snap, n)
 		}
@@ -57,7 +55,7 @@ func (l *Launches) judgeMachines(snap *model.Snapshot, p *plan.Provision, claims
 	planned := plannedPods(claims)
 	var changed []*owner
 	l.machines = slices.DeleteFunc(l.machines, func(m *machine) bool {
-		if m.seen == nil || m.leaves {
+		if m.seen == nil {
 			return false
 		}
 		for _, at := range planned[m.pool] {
@@ -65,12 +63,7 @@ func (l *Launches) judgeMachines(snap *model.Snapshot, p *plan.Provision, claims
 			if s == nil {
 				continue
 			}
-			o := l.of(s.scope(), s.name())
-			if until := m.seen.InitializedAt.Add(ranEnough); s.missing == nil && until.After(snap.Now) && snap.Claim(m.claim) != nil {
-				o.hold(s, m, until)
-				return false
-			}
-			if o.failed(snap, s, m, at) && !slices.Contains(changed, o) {
+			if o := l.of(s.scope(), s.name()); o.failed(snap, s, m, at) && !slices.Contains(changed, o) {
 				changed = append(changed, o)
 			}
 			return true
@@ -114,22 +107,8 @@ func plannedPods(claims []plan.NewClaim) map[string][]plannedPod {
 	return planned
 }
 
-// hold makes launches wait while the node may still lose the taint or get the label. Those of single
-// nodes hold nothing until one has counted.
-func (o *owner) hold(s *shown, m *machine, until time.Time) {
-	if ofOneNode(s.taint) && o.pause.Failures == 0 {
-		return
-	}
-	if o.first.IsZero() {
-		o.first = m.at
-	}
-	if o.shows, o.pool = s, s.pool; until.After(o.held) {
-		o.held = until
-	}
-}
-
-// failed counts a node that has shown what the pause is about, and reports whether that changes the pause. The nodes
-// of a round count once. What nodes lack does not count further while larger types are left.
+// failed counts a node that has shown what the pause is about, and reports whether that changes the pause. Each node
+// counts that was launched after the last pause. What nodes lack does not count further while larger types are left.
 func (o *owner) failed(snap *model.Snapshot, s *shown, m *machine, at plannedPod) bool {
 	if m.at.Before(o.pause.Until) {
 		return false
@@ -144,7 +123,7 @@ func (o *owner) failed(snap *model.Snapshot, s *shown, m *machine, at plannedPod
 	again := o.shows != nil && s.missing != nil && !s.stopsAll(snap, at.claim)
 	o.shows, o.pool, o.over = s, s.pool, false
 	if !again {
-		o.pause = o.pause.Fail(m.at, snap.Now, toleratedNodes, "claim "+m.claim+": "+unfit(snap, m.seen, at.pod))
+		o.pause = o.pause.Fail(snap.Now, snap.Now, toleratedNodes, "claim "+m.claim+": "+unfit(snap, m.seen, at.pod))
 	}
 	if text := textOf(s.missing); text != o.pause.Shown {
 		o.pause.Shown, o.pause.At = text, snap.Now // newer than what is stored
@@ -159,7 +138,7 @@ func (o *owner) refutes(snap *model.Snapshot, n *model.Node, p *model.Pod) bool 
 	if first.IsZero() {
 		first = o.pause.At
 	}
-	if virtual := p.Virtual != ""; o.pause.Failures == 0 && o.held.IsZero() || virtual && n.Stage < model.Initialized {
+	if virtual := p.Virtual != ""; o.pause.Failures == 0 || virtual && n.Stage < model.Initialized {
 		return false // a virtual pod is not bound: the node may lack what its NodePool has
 	}
 	return n.Pool == o.shows.pool && n.Stage >= model.Registered && !p.Daemon && !n.Created.Before(first.Truncate(time.Second)) &&

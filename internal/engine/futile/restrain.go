@@ -98,13 +98,10 @@ func holds(snap *model.Snapshot, shown []*owner, c *plan.NewClaim, tried map[str
 	return nil
 }
 
-// trial reports whether launches have to wait after a pause, or after the first failure of a pool, because one is being
-// tried. tried says that the plan itself has one.
+// trial reports whether launches have to wait after a pause, because one is being tried. tried says that the plan itself
+// has one.
 func (o *owner) trial(snap *model.Snapshot, tried bool) bool {
-	if o.held.After(snap.Now) {
-		return true
-	}
-	if o.shows == nil && o.pause.Until.IsZero() || !o.pause.Remembered(snap.Now) {
+	if o.pause.Until.IsZero() || !o.pause.Remembered(snap.Now) {
 		return false
 	}
 	if tried {

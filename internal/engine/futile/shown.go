@@ -94,7 +94,7 @@ func (m *machine) cause(snap *model.Snapshot, c *plan.NewClaim, p *model.Pod) *s
 	n := m.seen
 	for _, t := range n.Taints {
 		s := &shown{pool: m.pool, taint: t}
-		if t.Effect != model.PreferNoSchedule && !strings.HasPrefix(t.Key, "karpenter.sh/") && s.stops(snap, p, nil) {
+		if t.Effect != model.PreferNoSchedule && !ofOneNode(t) && s.stops(snap, p, nil) {
 			return s
 		}
 	}
@@ -112,10 +112,10 @@ func (m *machine) cause(snap *model.Snapshot, c *plan.NewClaim, p *model.Pod) *s
 	return nil
 }
 
-// ofOneNode reports whether the taint says something of one node: it is not ready, short of disk, or cordoned.
+// ofOneNode reports whether the taint says something of one node: that it is not ready, short of disk, or cordoned.
 func ofOneNode(t model.Taint) bool {
 	domain, _, _ := strings.Cut(t.Key, "/")
-	return domain == "node.kubernetes.io" || domain == "node.cloudprovider.kubernetes.io"
+	return domain == "karpenter.sh" || domain == "node.kubernetes.io" || domain == "node.cloudprovider.kubernetes.io"
 }
 
 // requires reports whether the pod requires a value of the label.
