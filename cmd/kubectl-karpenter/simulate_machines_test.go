@@ -61,7 +61,8 @@ func TestClaimsOfOneMachine(t *testing.T) {
 func TestClaimWithTheNameOfANode(t *testing.T) {
 	claim := "---\napiVersion: karpenter.sh/v1\nkind: NodeClaim\nmetadata: {name: host, labels: {karpenter.sh/nodepool: default}}\n" +
 		"spec: {nodeClassRef: {group: example.com, kind: AnyClass, name: default}, requirements: []}\nstatus: {providerID: m-2}\n"
-	folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": disruptPool, "all.yaml": claim + of(nodeYAML("host", "large"), "m-1")})
+	folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": disruptPool,
+		"all.yaml": claim + of(nodeYAML("host", "large"), "m-1")})
 	out, err := simulate(t, "", "-f", folder, "--disrupt")
 	want := "NodeClaim host: metadata.name: a node of that name exists that is not the claim's; delete one of them"
 	if err == nil || !strings.Contains(err.Error(), want) {

@@ -9,7 +9,8 @@ import (
 func TestStaticPoolShort(t *testing.T) {
 	const static = "spec:\n  replicas: 3\n  disruption"
 	for name, tt := range map[string]struct{ old, new, want string }{
-		"no offering":      {"values: [on-demand]}]", "values: [on-demand]}, {key: node.kubernetes.io/instance-type, operator: In, values: [none]}]", "3 missing nodes cannot be launched: "},
+		"no offering": {"values: [on-demand]}]", "values: [on-demand]}, {key: node.kubernetes.io/instance-type, operator: In, values: " +
+			"[none]}]", "3 missing nodes cannot be launched: "},
 		"a limit":          {"spec:\n  replicas", "spec:\n  limits: {nodes: \"1\"}\n  replicas", "2 missing nodes cannot be launched: "},
 		"nothing is short": {"", "", "0 nodes of 3 replicas\n"},
 	} {

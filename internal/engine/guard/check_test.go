@@ -63,11 +63,13 @@ func TestCheck(t *testing.T) {
 			w.Bind("web", "n0")
 			replace(w, "c0")
 		}, plan.NodeNominated},
-		"replacement of another command, drifted": {plan.Drifted, func(w *plantest.World) { w.Nodes["c0"].Drifted = "x"; replace(w, "c0") }, plan.OK},
-		"static, empty":     {plan.Empty, func(w *plantest.World) { w.Pools[0].Static = true }, plan.NodeStatic},
-		"static, underused": {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Static, w.Pools[0].Policy = true, "Balanced" }, plan.NodeStatic},
-		"static, drifted":   {plan.Drifted, func(w *plantest.World) { w.Pools[0].Static = true; w.Nodes["c0"].Drifted = "x" }, plan.OK},
-		"static, expired":   {plan.Expired, func(w *plantest.World) { w.Pools[0].Static = true }, plan.OK},
+		"replacement of another command, drifted": {plan.Drifted, func(w *plantest.World) { w.Nodes["c0"].Drifted = "x"; replace(w, "c0") },
+			plan.OK},
+		"static, empty": {plan.Empty, func(w *plantest.World) { w.Pools[0].Static = true }, plan.NodeStatic},
+		"static, underused": {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Static, w.Pools[0].Policy = true, "Balanced" },
+			plan.NodeStatic},
+		"static, drifted": {plan.Drifted, func(w *plantest.World) { w.Pools[0].Static = true; w.Nodes["c0"].Drifted = "x" }, plan.OK},
+		"static, expired": {plan.Expired, func(w *plantest.World) { w.Pools[0].Static = true }, plan.OK},
 		"budget of no reason": {plan.Expired, func(w *plantest.World) {
 			w.Pools[0].Budgets = []model.Budget{{Count: 0, Reasons: []string{"Drifted", "Empty", "Underutilized"}}}
 		}, plan.OK},
