@@ -86,9 +86,9 @@ type Loop struct {
 	// complete says that the last pass has read all that can be read, and listed that it has listed the buffers.
 	complete, listed bool
 	// began is when the loop was started.
-	began time.Time
-	known    map[types.UID]*state
-	quotas   map[string]quotas
+	began  time.Time
+	known  map[types.UID]*state
+	quotas map[string]quotas
 	// calledFor is the room for which the provision loop was called last, and when.
 	calledFor string
 	calledAt  time.Time
