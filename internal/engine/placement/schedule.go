@@ -97,7 +97,9 @@ func (s *scheduler) place(m mode) {
 	s.solve()
 	s.solver.rwopWaiters()
 	s.verifyBindOrder()
-	s.fleet.pinIdle()
+	if len(s.deferral.pods) == 0 {
+		s.fleet.pinIdle()
+	}
 }
 
 // open lists the pools, the nodes and the groups, and counts the pods on the nodes.

@@ -34,7 +34,7 @@ func (s *scheduler) deferringBlocked() (*scheduler, []plan.Refusal) {
 	left, refusals := s.snap, []plan.Refusal(nil)
 	for range mostStayRounds {
 		next := s.deferringBlockedIn(left)
-		if next.budget.over() {
+		if next.budget.over() || !next.countsDeferred() {
 			break
 		}
 		still := next.refusedInPlace()
@@ -47,6 +47,14 @@ func (s *scheduler) deferringBlocked() (*scheduler, []plan.Refusal) {
 		left = left.Bound(byNode(podsLeft(still)))
 	}
 	return nil, nil
+}
+
+// countsDeferred reports whether rules count the pods that remain for now. Rules that cannot bind are left out (idle.go).
+func (s *scheduler) countsDeferred() bool {
+	return slices.ContainsFunc(s.queue.groups, func(pg *pendingGroup) bool {
+		return len(pg.hard().touched)+len(pg.hard().hostTouched) > 0 &&
+			slices.ContainsFunc(pg.pods, func(p *model.Pod) bool { return s.deferral.pods[p] })
+	})
 }
 
 // deferringBlockedIn returns the run for a snapshot in which the pods that cannot be evicted at present have left their
@@ -138,6 +146,7 @@ func (s *scheduler) placeDeferred() {
 	s.reserved.place(groups)
 	s.solver.byDepth(groups)
 	s.verifyBindOrder()
+	s.fleet.pinIdle()
 }
 
 // bindableInPlace reports whether all placed pods can be bound while these pods remain on their nodes.

@@ -2,6 +2,7 @@ package reserve_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -201,6 +202,30 @@ func TestPodsThatStayFollowOthers(t *testing.T) {
 				t.Error(problem)
 			}
 		})
+	}
+}
+
+// TestRulesThatCannotBindChangeNothing: a pod that cannot be evicted at present gets a place on the node of the others, also
+// if a constraint of theirs selects it that cannot bind. The constraints of other apps do not matter.
+func TestRulesThatCannotBindChangeNothing(t *testing.T) {
+	for name, rules := range map[string]func(p *model.PodSpec){
+		"no rule": func(*model.PodSpec) {},
+		"wide spread": func(p *model.PodSpec) {
+			p.Spread = []model.Spread{{Key: model.LabelZone, MaxSkew: 1000, Selector: ofApp("web")}}
+		},
+	} {
+		w := plantest.New(t, 0)
+		offer(w, "a", "b")
+		rules(leave(w, "a", "web", 1000))
+		for i := range 3 {
+			rules(await(w, "new-"+strconv.Itoa(i), "web"))
+		}
+		await(w, "other", "other").Terms = byZone("other", true)
+		w.Pods[len(w.Pods)-1].Requests[0].Value = 3500
+		p := placement.Schedule(reserve.Ahead(w.Snapshot(), nil), placement.Options{})
+		if len(p.Claims) != 2 || len(p.Refused) > 0 {
+			t.Errorf("%s: %d claims, want one for four pods and one for the other:\n%s", name, len(p.Claims), inZones(p))
+		}
 	}
 }
 

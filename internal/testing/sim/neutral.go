@@ -51,7 +51,7 @@ var neutralChanges = []neutralChange{
 	}},
 	{name: "twin pools", edit: func(f *facts) {
 		for _, p := range f.pools {
-			if !p.Static && p.Limits == nil {
+			if !p.Static && p.Limits == nil && p.Pauses == nil { // what nodes of the pool have shown is not known of the twin
 				f.pools = append(slices.Clip(f.pools), copied(p, p.Name+"-twin"))
 			}
 		}
@@ -151,8 +151,7 @@ func (c *checks) neutral(known facts, j judged) {
 	without, stay := costOf(known, j.decided)
 	again := c.w.opts.Schedule(changed.fresh(nil), j.last)
 	with, stayWith := costOf(changed, again)
-	// Where pods stay, such as at a limit, which of them have a place is a choice, and costs differ.
-	if stayWith > stay || stayWith == 0 && with*1000 > without*1005 {
+	if stayWith > stay || stayWith == stay && with*1000 > without*1005 {
 		c.fail(Neutral, "with %s the plan costs %d and %d pods have no place, without it %d and %d:\n%s\nnot\n%s",
 			change.name, with, stayWith, without, stay, text(again), text(j.decided))
 	}
