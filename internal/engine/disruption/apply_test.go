@@ -72,6 +72,23 @@ func TestScore(t *testing.T) {
 	}
 }
 
+// TestRepeatedMoveOfCheapPods: within the minimum stay a pod of negative cost counts as an ordinary one, and one of a higher
+// cost as before.
+func TestRepeatedMoveOfCheapPods(t *testing.T) {
+	for cost, want := range map[int64]int64{-1000: model.Nano / 50, 0: model.Nano / 50, 5000: model.Nano / 10} {
+		snap := tell(t, []string{"pool p after=0s policy=WhenEmptyOrUnderutilized", "node a pool=p type=large", "pod x node=a"})
+		n := snap.Node("a")
+		n.Pods[0].EvictionCost = cost
+		first := (disruption.Options{}).PriceOfMoving(snap, n)
+		spec := *n.NodeSpec
+		spec.ConsolidatedAt = noon.Add(-time.Minute)
+		n.NodeSpec = &spec
+		if got := (disruption.Options{}).PriceOfMoving(snap, n); got != want || first != max(0, cost)*model.Nano/1_000_000 {
+			t.Errorf("cost %d: the prices are %d and then %d, want %d and %d", cost, first, got, max(0, cost)*model.Nano/1_000_000, want)
+		}
+	}
+}
+
 // TestRepeatedMove checks that moving pods again within the minimum stay has RepeatedMove times the price, also where moving
 // is free, and that Propose wakes when it ends.
 func TestRepeatedMove(t *testing.T) {

@@ -82,6 +82,8 @@ type Economics struct {
 	MovePrice int64
 	// MinSaving is the minimum saving, nano-USD per hour.
 	MinSaving int64
+	// again says that the pods have been moved within the minimum stay: those that cost less count as ordinary ones.
+	again bool
 }
 
 // The defaults when neither the options nor the pool set a value.
@@ -133,7 +135,16 @@ func (e Economics) of(pool *model.PoolSpec) Economics {
 
 // priceOfMoving returns the price of moving all pods off the node that would be recreated elsewhere, nano-USD.
 func (e Economics) priceOfMoving(n *model.Node) int64 {
-	return int64(float64(e.MovePrice) * float64(evictionCost(n)) / 1000)
+	cost := evictionCost(n)
+	if e.again {
+		cost = 0
+		for _, p := range n.Pods {
+			if p.Reschedulable {
+				cost += max(ordinaryCost, p.EvictionCost)
+			}
+		}
+	}
+	return int64(float64(e.MovePrice) * float64(cost) / ordinaryCost)
 }
 
 // spread returns the price of moving over the payback time, nano-USD per hour: the amount that a saving must exceed.
@@ -145,6 +156,9 @@ func (e Economics) spread(n *model.Node) float64 {
 	}
 	return float64(price) / e.Payback.Hours()
 }
+
+// ordinaryCost is the eviction cost of a pod without priority and annotation, in thousandths.
+const ordinaryCost = 1000
 
 // evictionCost returns the sum of the eviction costs of the node's pods, in thousandths. Pods with a negative cost
 // count as zero and do not offset others.

@@ -275,15 +275,15 @@ func itPays(t *testing.T, snap *model.Snapshot, c plan.Command) {
 		pool := snap.Pool(n.Pool)
 		saving += n.Price + usual.Placement.NodePriceOf(pool.PoolSpec)
 		e := economicsOf(pool)
-		var cost int64
+		var cost, again int64
 		for _, p := range n.Pods {
 			if p.Reschedulable {
-				cost += max(0, p.EvictionCost)
+				cost, again = cost+max(0, p.EvictionCost), again+max(1000, p.EvictionCost)
 			}
 		}
 		moving := e.MovePrice / 1000 * cost
 		if at := consolidated(n); !at.IsZero() && snap.Now.Sub(at) < e.MinStay {
-			moving = max(e.MovePrice, model.Nano/1000) / 50 * cost
+			moving = max(e.MovePrice, model.Nano/1000) / 50 * again
 		}
 		price += moving
 		least = max(least, e.MinSaving)

@@ -66,7 +66,7 @@ func (o Options) PriceOfMoving(snap *model.Snapshot, n *model.Node) int64 {
 func (o Options) economics(snap *model.Snapshot, n *model.Node) Economics {
 	e := o.ofPool(snap, n)
 	if o.stayUntil(snap, n).After(snap.Now) {
-		e.MovePrice = RepeatedMove * max(e.MovePrice, ProductionMovePrice)
+		e.MovePrice, e.again = RepeatedMove*max(e.MovePrice, ProductionMovePrice), true
 	}
 	return e
 }
