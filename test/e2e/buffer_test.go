@@ -59,13 +59,15 @@ func TestRoomOnTaintedNodes(t *testing.T) {
 			return err
 		}
 		c := meta.FindStatusCondition(buffer.Status.Conditions, v1beta1.ConditionProvisioning)
-		// The cause is the taint, or that the node was removed as empty if that was seen first.
-		if !strings.Contains(c.Message, "launches for CapacityBuffer tainted/spare are paused until") {
-			return fmt.Errorf("the condition is %q", c.Message)
+		for _, part := range []string{"launches for CapacityBuffer tainted/spare are paused until",
+			"has the taint example.org/surprise:NoSchedule"} {
+			if !strings.Contains(c.Message, part) {
+				return fmt.Errorf("the condition is %q", c.Message)
+			}
 		}
 		return nil
 	})
-	await(t, patience, "an event of the buffer", s.says(buffer, "NotTriggerScaleUp", "are paused until"))
+	await(t, patience, "an event of the buffer", s.says(buffer, "NotTriggerScaleUp", "are paused until", "example.org/surprise:NoSchedule"))
 	await(t, patience, "the useless nodes to be removed", s.empty)
 	await(t, patience, "one node to be tried after the pause, and to fail", func(ctx context.Context) error {
 		if err := s.provisioning(buffer, v1beta1.ReasonPaused, 0)(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -226,10 +227,14 @@ func (p *Proposal) underutilized(r *run) {
 	p.Commands = append(p.Commands, found...)
 }
 
-// unpaused removes the commands that must wait because replacements failed recently.
+// unpaused removes the commands that must wait because replacements failed recently, and those with a replacement of a type
+// whose nodes have shown to be too small for the pods.
 func (p *Proposal) unpaused(r *run, commands []plan.Command) []plan.Command {
 	return slices.DeleteFunc(commands, func(c plan.Command) bool {
-		v := r.guard.Paused(c)
+		v := plan.Verdict{Code: plan.NoSaving}
+		if !slices.ContainsFunc(c.Replacements, func(n plan.NewClaim) bool { return futile.TooSmall(r.snap, &n) }) {
+			v = r.guard.Paused(c)
+		}
 		if v.OK() {
 			return false
 		}

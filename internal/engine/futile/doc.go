@@ -25,6 +25,8 @@
 // What an empty node has less than its type promises counts for the next choice in its pool (roomless.go): Restrain takes
 // the types out of claims that could not hold the pods.
 //
+// Pods on a node that is being removed need a node like pending ones, and count like them.
+//
 // A launch in progress is not judged, nor is one that the cloud refused. When one of the pods has run for a minute, or
 // has ended by itself, the owner begins anew.
 //

@@ -59,18 +59,20 @@ type launch struct {
 	// node is the name of its node. machine and registered report that the machine exists, and that its node joined.
 	node                string
 	machine, registered bool
+	// seen is its node as it last was, joined and not being deleted.
+	seen *model.Node
 	// room says that its pods are those of a buffer: any pod that runs on the node may have taken their room.
 	room bool
 	// preempted describes a preemption of one of its pods.
 	preempted string
 }
 
-// Launched records the claims that were created for a plan on the snapshot. Pods that still run on another node are ignored.
+// Launched records the claims that were created for a plan on the snapshot.
 func (l *Launches) Launched(snap *model.Snapshot, claims []plan.NewClaim) {
 	for i := range claims {
 		c := &claims[i]
 		l.recordMachine(snap, c)
-		for _, pods := range byOwner(absent(c.Pods)) {
+		for _, pods := range byOwner(c.Pods) {
 			o := l.of(ownerOf(pods[0]), "launches for "+ownerName(pods[0]))
 			made := launch{claim: c.Name, pool: c.Pool, at: snap.Now, room: pods[0].Virtual == model.VirtualBuffer}
 			for _, p := range pods {
@@ -108,7 +110,7 @@ func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.D
 	l.observeMachines(snap)
 	used, planned, claims := usedNodes(snap, p), map[string]*model.Pod{}, slices.Concat(p.Claims, roomOf(p).Claims)
 	for _, c := range claims {
-		for _, pod := range absent(c.Pods) {
+		for _, pod := range c.Pods {
 			planned[ownerOf(pod)] = pod
 		}
 	}
@@ -197,15 +199,11 @@ func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 	}
 	waiting := map[string]bool{}
 	for _, g := range slices.Concat(snap.Groups, snap.Virtual) {
-		for _, pod := range g.Pods {
-			waiting[pod.UID] = true
-			switch o := l.owners[ownerOf(pod)]; {
-			case o == nil || pod.Node != "":
-			case !o.counts(snap, pod):
-				delete(o.pods, pod.UID)
-			case o.pause.Active(snap.Now):
-				o.pods[pod.UID] = time.Time{}
-			}
+		l.observeWaiting(snap, g.Pods, waiting)
+	}
+	for _, n := range snap.Nodes {
+		if plan.Leaving(n.NodeSpec) {
+			l.observeWaiting(snap, n.Pods, waiting) // nodes are launched for them like for pending pods
 		}
 	}
 	now := map[string]bool{}
@@ -223,9 +221,12 @@ func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 	}
 }
 
-// running calls do with each pod that is on a node. A virtual pod runs where it has room.
+// running calls do with each pod that is on a node that stays. A virtual pod runs where it has room.
 func running(snap *model.Snapshot, p *plan.Provision, do func(*model.Node, *model.Pod)) {
 	for _, n := range snap.Nodes {
+		if plan.Leaving(n.NodeSpec) {
+			continue
+		}
 		for _, pod := range n.Pods {
 			do(n, pod)
 		}
@@ -235,6 +236,20 @@ func running(snap *model.Snapshot, p *plan.Provision, do func(*model.Node, *mode
 			for _, pod := range placed.Pods {
 				do(n, pod)
 			}
+		}
+	}
+}
+
+// observeWaiting records in waiting, and in their owners, that the pods need a node.
+func (l *Launches) observeWaiting(snap *model.Snapshot, pods []*model.Pod, waiting map[string]bool) {
+	for _, pod := range pods {
+		waiting[pod.UID] = true
+		switch o := l.owners[ownerOf(pod)]; {
+		case o == nil:
+		case !o.counts(snap, pod):
+			delete(o.pods, pod.UID)
+		case o.pause.Active(snap.Now):
+			o.pods[pod.UID] = time.Time{}
 		}
 	}
 }
@@ -254,7 +269,10 @@ func (l *Launches) observePod(snap *model.Snapshot, n *model.Node, p *model.Pod,
 
 // counts reports whether the pod is as large as that for which the last launch was futile.
 func (o *owner) counts(snap *model.Snapshot, p *model.Pod) bool {
-	return o.needs == nil || vectorOf(snap, o.needs).Fits(p.Requests)
+	return !slices.ContainsFunc(o.needs, func(a quantity.Amount) bool {
+		r := slices.Index(snap.Resources, a.Name)
+		return r >= 0 && p.Requests.At(quantity.Resource(r)) < a.Value
+	})
 }
 
 // runsOn records that the pod is on a node.
@@ -276,6 +294,9 @@ func (o *owner) observeLaunches(snap *model.Snapshot) {
 		if n := snap.Claim(m.claim); n != nil && (m.uid == "" || n.ClaimUID == m.uid) {
 			m.uid, m.node = n.ClaimUID, n.Name
 			m.machine, m.registered = m.machine || n.Stage >= model.Launched, m.registered || n.Stage >= model.Registered
+			if n.Stage >= model.Registered && !n.Deleting {
+				m.seen = n
+			}
 		}
 	}
 }
@@ -334,6 +355,8 @@ func (m *launch) outcome(snap *model.Snapshot, used map[string]bool, pod *model.
 		return "its expireAfter ended it before any of the pods had run for a minute", true
 	case !m.machine:
 		return "", !there
+	case m.seen != nil && mismatch(m.seen, pod) != "":
+		return mismatch(m.seen, pod), true
 	case m.registered:
 		return "its node was removed before any of the pods had run on it for a minute", true
 	}

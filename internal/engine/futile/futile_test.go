@@ -104,12 +104,20 @@ func (w *world) launch(pod string, claims ...string) bool {
 	p := &plan.Provision{}
 	for _, claim := range claims {
 		p.Claims = append(p.Claims, plan.NewClaim{Name: claim, Pool: "p", PoolUID: "pool-uid"})
-		for _, g := range w.snapshot().Groups {
-			for _, waiting := range g.Pods {
-				if waiting.UID == pod {
-					last := &p.Claims[len(p.Claims)-1]
-					last.Pods, p.Order = append(last.Pods, waiting), append(p.Order, waiting)
-				}
+		snap := w.snapshot()
+		var waiting []*model.Pod
+		for _, g := range snap.Groups {
+			waiting = append(waiting, g.Pods...)
+		}
+		for _, n := range snap.Nodes {
+			if n.Deleting {
+				waiting = append(waiting, n.Pods...)
+			}
+		}
+		last := &p.Claims[len(p.Claims)-1]
+		for _, needs := range waiting {
+			if needs.UID == pod {
+				last.Pods, p.Order = append(last.Pods, needs), append(p.Order, needs)
 			}
 		}
 	}
@@ -282,6 +290,42 @@ func TestLabelOfAnotherPool(t *testing.T) {
 	}
 	if w.paused().Failures == 0 {
 		t.Errorf("the pauses are %v, want one of the pool", w.pool.Pauses)
+	}
+}
+
+// TestLeavingPods: a pod that runs on a node that is being removed cannot be evicted, and each node that is launched for it
+// gets a taint, or is removed.
+func TestLeavingPods(t *testing.T) {
+	for _, taint := range []string{"surprise", ""} {
+		w := newWorld()
+		w.pend("pod")
+		w.nodes["old"] = model.NodeSpec{Name: "old", UID: "old", Claim: "old", ClaimUID: "old", Pool: "p", Created: w.now,
+			Stage: model.Initialized, Ready: true, Deleting: true}
+		w.bind("pod", "old")
+		if taint != "" {
+			w.scope = "p taint " + taint + ":NoSchedule"
+		}
+		w.loop(3*time.Hour, func(i int) bool {
+			claim := fmt.Sprintf("claim-%d", i)
+			if !w.launch("pod", claim) {
+				return false
+			}
+			w.pass(time.Second)
+			if taint == "" {
+				w.joins(claim, model.Initialized)
+				w.pass(time.Second)
+				delete(w.nodes, claim)
+				return true
+			}
+			w.joins(claim, model.Initialized, model.Taint{Key: taint, Effect: model.NoSchedule})
+			w.pass(time.Second)
+			return true
+		})
+		why := "its node has the taint surprise:NoSchedule"
+		if taint == "" {
+			why = "its node was removed before any of the pods had run on it for a minute"
+		}
+		w.wantLoop(t, why)
 	}
 }
 

@@ -97,7 +97,7 @@ func plannedPods(claims []plan.NewClaim) map[string][]plannedPod {
 	for i := range claims {
 		c := &claims[i]
 		var last *model.Pod
-		for _, p := range absent(c.Pods) {
+		for _, p := range c.Pods {
 			if last == nil || last.Shape != p.Shape || !slices.Equal(last.Tolerations, p.Tolerations) {
 				planned[c.Pool] = append(planned[c.Pool], plannedPod{c, p})
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -29,7 +30,7 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 	tried, shown := map[string]bool{}, l.shown()
 	waits := func(pod *model.Pod) bool {
 		o := l.owners[ownerOf(pod)]
-		return pod.Node == "" && o != nil && (o.pause.Active(snap.Now) || o.trial(snap, tried[ownerOf(pod)]))
+		return o != nil && (o.pause.Active(snap.Now) || o.trial(snap, tried[ownerOf(pod)]))
 	}
 	restrained, dropped, changed := *p, map[string]bool{}, false
 	restrained.Claims, restrained.Refused = nil, slices.Clip(p.Refused)
@@ -139,11 +140,6 @@ func roomOf(p *plan.Provision) *plan.Provision {
 	return p.Virtual
 }
 
-// absent returns the pods that run nowhere: those that are pending or virtual.
-func absent(pods []*model.Pod) []*model.Pod {
-	return slices.DeleteFunc(slices.Clone(pods), func(p *model.Pod) bool { return p.Node != "" })
-}
-
 // runsPods reports whether pods run on the node, other than those of DaemonSets.
 func runsPods(n *model.Node) bool {
 	return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !p.Daemon })
@@ -168,7 +164,20 @@ func usedNodes(snap *model.Snapshot, p *plan.Provision) map[string]bool {
 
 // unfit explains why a node that has joined cannot run the pod, as far as that is evident.
 func unfit(snap *model.Snapshot, n *model.Node, p *model.Pod) string {
-	if taint, refused := model.Untolerated(n.Taints, p.Tolerations); refused {
+	if why := mismatch(n, p); why != "" {
+		return why
+	}
+	if !p.Requests.Fits(n.Free()) {
+		return short(snap, n, p)
+	}
+	return "its node has joined and remains empty, and the pods are planned onto another node"
+}
+
+// mismatch returns which taint or label of the node keeps the pod away, "" for none. The taint of nodes that are being
+// removed says nothing.
+func mismatch(n *model.Node, p *model.Pod) string {
+	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return strings.HasPrefix(t.Key, "karpenter.sh/") })
+	if taint, refused := model.Untolerated(taints, p.Tolerations); refused {
 		return fmt.Sprintf("its node has the taint %s, which the pods do not tolerate: add it to startupTaints of the "+
 			"NodePool if it is removed automatically, or a toleration to the pods", taint)
 	}
@@ -179,10 +188,7 @@ func unfit(snap *model.Snapshot, n *model.Node, p *model.Pod) string {
 			}
 		}
 	}
-	if !p.Requests.Fits(n.Free()) {
-		return short(snap, n, p)
-	}
-	return "its node has joined and remains empty, and the pods are planned onto another node"
+	return ""
 }
 
 // byOwner groups the pods by owner, in the order in which the owners first appear.

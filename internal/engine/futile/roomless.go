@@ -9,12 +9,14 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // What a node has less than its type promises counts for the next choice in its pool: types are left out of claims whose
-// pods they could not hold either.
+// pods they could not hold either. An amount is stored with the type that lacked it, such as cpu@c-64x: a larger type is
+// taken to lack as much, as beside a DaemonSet, a smaller one a part of it in proportion to its size, as of a kernel.
 
 // missing returns what an empty node has less for pods than its type promises: what its DaemonSets take, and what its
 // type has more. kind is the name of the type.
@@ -23,7 +25,12 @@ func missing(pool *model.Pool, snap *model.Snapshot, n *model.Node) (kind string
 	if !known || n.Stage < model.Initialized {
 		return "", nil
 	}
-	return n.Labels[model.LabelType], amountsOf(snap, promised.Sub(n.Free()))
+	kind = n.Labels[model.LabelType]
+	amounts = amountsOf(snap, promised.Sub(n.Free()))
+	for i := range amounts {
+		amounts[i].Name += "@" + kind
+	}
+	return kind, amounts
 }
 
 // promise returns what the type of the pool has for pods and DaemonSets.
@@ -42,13 +49,12 @@ func promise(pool *model.Pool, kind string) (quantity.Vector, bool) {
 // of the types the pool has.
 func (s *shown) holding(snap *model.Snapshot, kinds []string, requests quantity.Vector) (holding map[string]bool, known int) {
 	holding = map[string]bool{}
-	needs := requests.Add(vectorOf(snap, s.missing))
 	for _, kind := range kinds {
 		promised, is := promise(snap.Pool(s.pool), kind)
 		if !is {
 			continue
 		}
-		if known++; needs.Fits(promised) {
+		if known++; requests.Add(s.lacks(snap, promised)).Fits(promised) {
 			holding[kind] = true
 		}
 	}
@@ -58,17 +64,12 @@ func (s *shown) holding(snap *model.Snapshot, kinds []string, requests quantity.
 // larger returns the claim without the types that cannot hold its pods beside what is missing. If no type can, or the
 // pool demands a number of types, the claim is as it was.
 func (s *shown) larger(snap *model.Snapshot, c plan.NewClaim) plan.NewClaim {
-	ours := func(p *model.Pod) bool { return p.Namespace == s.namespace }
-	if c.Pool != s.pool || s.missing == nil || !slices.ContainsFunc(c.Pods, ours) ||
+	if c.Pool != s.pool || s.missing == nil || !slices.ContainsFunc(c.Pods, s.concerns) ||
 		slices.ContainsFunc(c.Requirements, func(r label.Requirement) bool { return r.MinValues > 1 }) {
 		return c
 	}
-	all := quantity.Vector{}
-	for _, p := range c.Pods {
-		all = all.Add(p.Requests)
-	}
 	kinds := c.Types()
-	holding, _ := s.holding(snap, kinds, all)
+	holding, _ := s.holding(snap, kinds, requests(&c))
 	if len(holding) == 0 || len(holding) == len(kinds) {
 		return c
 	}
@@ -81,6 +82,32 @@ func (s *shown) larger(snap *model.Snapshot, c plan.NewClaim) plan.NewClaim {
 		}
 	}
 	return c
+}
+
+// TooSmall reports whether nodes of the claim's pool have shown that one of its types cannot hold its pods.
+func TooSmall(snap *model.Snapshot, c *plan.NewClaim) bool {
+	pool := snap.Pool(c.Pool)
+	if pool == nil {
+		return false
+	}
+	return slices.ContainsFunc(pool.Pauses, func(stored pause.Pause) bool {
+		s := shownOf(pool.Name, stored)
+		if s == nil || s.missing == nil || !stored.Remembered(snap.Now) ||
+			!slices.ContainsFunc(c.Pods, s.concerns) {
+			return false
+		}
+		holding, known := s.holding(snap, c.Types(), requests(c))
+		return len(holding) < known
+	})
+}
+
+// requests returns the sum of what the pods of the claim request.
+func requests(c *plan.NewClaim) quantity.Vector {
+	all := quantity.Vector{}
+	for _, p := range c.Pods {
+		all = all.Add(p.Requests)
+	}
+	return all
 }
 
 // raise adds to the missing amounts those of another node, each the larger of both.
@@ -103,13 +130,22 @@ func amountsOf(snap *model.Snapshot, v quantity.Vector) []quantity.Amount {
 	return list
 }
 
-// vectorOf is the reverse. Resources that no pod and no type has do not matter.
-func vectorOf(snap *model.Snapshot, amounts []quantity.Amount) quantity.Vector {
+// lacks returns what a type that promises so much is taken to lack. Resources that no pod and no type has do not matter.
+func (s *shown) lacks(snap *model.Snapshot, promised quantity.Vector) quantity.Vector {
 	v := make(quantity.Vector, len(snap.Resources))
-	for _, a := range amounts {
-		if r := slices.Index(snap.Resources, a.Name); r >= 0 {
-			v[r] = a.Value
+	for _, a := range s.missing {
+		name, kind, _ := strings.Cut(a.Name, "@")
+		r := slices.Index(snap.Resources, name)
+		if r < 0 {
+			continue
 		}
+		amount, has := a.Value, promised.At(quantity.Resource(r))
+		if shownBy, known := promise(snap.Pool(s.pool), kind); known {
+			if of := shownBy.At(quantity.Resource(r)); has < of {
+				amount = int64(float64(amount) * float64(has) / float64(of))
+			}
+		}
+		v[r] = max(v[r], amount)
 	}
 	return v
 }

@@ -16,8 +16,8 @@ import (
 // that one tenant's pods do can make launches for the pods of another wait.
 type shown struct {
 	pool string
-	// taint has a key, or label is not empty, or missing is what nodes for pods of the namespace have less than their types
-	// promise. A tenant may have a DaemonSet of its own, which does not run on the nodes of others.
+	// taint has a key, or label is not empty, or missing is what nodes have less than their types promise: for pods of the
+	// namespace, whose own DaemonSet takes it and need not run on the nodes of others, or for all if that is empty.
 	taint     model.Taint
 	label     string
 	namespace string
@@ -37,15 +37,18 @@ func (s *shown) scope() string {
 
 // name returns what is paused, in words.
 func (s *shown) name() string {
-	name := "launches from NodePool " + s.pool + " for pods that "
+	name := "launches from NodePool " + s.pool + " for pods "
 	switch {
 	case s.missing != nil:
-		return "launches from NodePool " + s.pool + " for pods of namespace " + s.namespace +
-			" that no type has room for beside what its nodes lack"
+		of := ""
+		if s.namespace != "" {
+			of = "of namespace " + s.namespace + " "
+		}
+		return name + of + "that no type has room for beside what its nodes lack"
 	case s.label != "":
-		return name + "require the label " + s.label
+		return name + "that require the label " + s.label
 	}
-	return name + "do not tolerate the taint " + s.taint.String()
+	return name + "that do not tolerate the taint " + s.taint.String()
 }
 
 // shownOf returns what a pause of the pool is about, nil if it is about an owner of pods.
@@ -63,11 +66,14 @@ func shownOf(pool string, stored pause.Pause) *shown {
 	return nil
 }
 
+// concerns reports whether nodes for the pod are taken to lack what is missing.
+func (s *shown) concerns(p *model.Pod) bool { return s.namespace == "" || p.Namespace == s.namespace }
+
 // stops reports whether the pod cannot run on nodes of the types that show it.
 func (s *shown) stops(snap *model.Snapshot, p *model.Pod, kinds []string) bool {
 	switch {
 	case s.missing != nil:
-		if p.Namespace != s.namespace {
+		if !s.concerns(p) {
 			return false
 		}
 		holding, known := s.holding(snap, kinds, p.Requests)
@@ -85,7 +91,7 @@ func (s *shown) stopsAll(snap *model.Snapshot, c *plan.NewClaim) bool {
 		return false
 	}
 	kinds := c.Types()
-	return !slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return p.Node != "" || !s.stops(snap, p, kinds) })
+	return !slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return !s.stops(snap, p, kinds) })
 }
 
 // cause returns why the pod, which is planned onto the claim, could not run on the machine's node, nil if the node has
@@ -105,7 +111,10 @@ func (m *machine) cause(snap *model.Snapshot, c *plan.NewClaim, p *model.Pod) *s
 			}
 		}
 	}
-	s := &shown{pool: m.pool, namespace: p.Namespace, missing: m.missing}
+	s := &shown{pool: m.pool, missing: m.missing}
+	if slices.ContainsFunc(n.Pods, func(d *model.Pod) bool { return d.Daemon && d.Namespace == p.Namespace }) {
+		s.namespace = p.Namespace
+	}
 	if m.missing != nil && slices.Contains(c.Types(), m.kind) && s.stops(snap, p, []string{m.kind}) {
 		return s
 	}
