@@ -8,21 +8,22 @@ import (
 	"github.com/karpenter-go/karpenter/internal/offline"
 )
 
-const featuresClass = `apiVersion: karpenter.sh/v1
+// poolOfAWS returns a NodePool with its EC2NodeClass and a pod. The requirements of the pool are one line each.
+func poolOfAWS(name, pod, field string, requirements ...string) string {
+	return strings.NewReplacer("NAME", name, "POD", pod, "FIELD", field, "REQUIREMENTS", strings.Join(requirements, "\n      - ")).Replace(
+		`apiVersion: karpenter.sh/v1
 kind: NodePool
-metadata: {name: vm}
+metadata: {name: NAME}
 spec:
   template:
     spec:
-      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: vm}
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: NAME}
       requirements:
-      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
-      - {key: topology.kubernetes.io/zone, operator: In, values: [us-west-2a]}
-      - {key: KEY, operator: In, values: [VALUE]}
+      - REQUIREMENTS
 ---
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
-metadata: {name: vm}
+metadata: {name: NAME}
 spec:
   role: r
   amiSelectorTerms: [{alias: al2023@latest}]
@@ -32,9 +33,10 @@ spec:
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: vm, namespace: app}
+metadata: {name: POD, namespace: app}
 spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 1}}}]}
-`
+`)
+}
 
 // TestFeaturesOfTypes checks that features which only EC2 reports are assumed without access to it, and that an overlay
 // gives a price to a type without one.
@@ -56,8 +58,10 @@ func TestFeaturesOfTypes(t *testing.T) {
 			"In, values: [x8aedz.large]", "NotIn, values: [m5.large]", 1), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := strings.NewReplacer("KEY", c.key, "VALUE", c.value, "FIELD", c.field).Replace(featuresClass) + c.more
-			text = strings.ReplaceAll(text, "]}, {key: karpenter.k8s.aws", "]}\n      - {key: karpenter.k8s.aws")
+			asked := "{key: " + c.key + ", operator: In, values: [" + c.value + "]}"
+			text := poolOfAWS("vm", "vm", c.field, "{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}",
+				"{key: topology.kubernetes.io/zone, operator: In, values: [us-west-2a]}",
+				strings.ReplaceAll(asked, "]}, {key: karpenter.k8s.aws", "]}\n      - {key: karpenter.k8s.aws")) + c.more
 			out, _ := simulate(t, "", "-f", files(t, map[string]string{"all.yaml": text}), "-o", "json")
 			var plan offline.LaunchAnswer
 			if err := json.Unmarshal([]byte(out), &plan); err != nil {

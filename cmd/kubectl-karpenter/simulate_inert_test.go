@@ -8,33 +8,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/offline"
 )
 
-const inertClass = `apiVersion: karpenter.sh/v1
-kind: NodePool
-metadata: {name: gpu}
-spec:
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: gpu}
-      requirements:
-      - {key: karpenter.sh/capacity-type, operator: In, values: [CAPACITY]}
-      - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}
----
-apiVersion: karpenter.k8s.aws/v1
-kind: EC2NodeClass
-metadata: {name: gpu}
-spec:
-  role: r
-  amiSelectorTerms: [{alias: al2023@latest}]
-  subnetSelectorTerms: [{tags: {karpenter.sh/discovery: x}}]
-  securityGroupSelectorTerms: [{tags: {karpenter.sh/discovery: x}}]
-  FIELD
----
-apiVersion: v1
-kind: Pod
-metadata: {name: train, namespace: app}
-spec: {containers: [{name: c, image: c, resources: {requests: {cpu: 1}}}]}
-`
-
 // TestFieldsWithoutEffect checks that simulate, explain and migrate report what the controller does not act on in the
 // words of the conditions, and that no node is planned for a class that would not be ready.
 func TestFieldsWithoutEffect(t *testing.T) {
@@ -64,7 +37,8 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		"nothing": {"on-demand", "", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := strings.NewReplacer("CAPACITY", c.capacity, "FIELD", c.field).Replace(inertClass)
+			text := poolOfAWS("gpu", "train", c.field, "{key: karpenter.sh/capacity-type, operator: In, values: ["+c.capacity+"]}",
+				"{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
 			if strings.HasPrefix(c.field, "amiFamily") {
 				text = strings.Replace(text, "alias: al2023@latest", "alias: windows2022@latest", 1)
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // Late is the first seed of wide worlds in which something is late; the range ends before Combined. A sixth of the
-// worlds from LateNights on (nightly runs from December 2026) are like that too, once vainMended is set.
+// worlds from LateNights on (nightly runs from December 2026) are like that too.
 const (
 	Late       = uint64(1) << 36
 	LateNights = uint64(202_612_010_000)
@@ -21,7 +21,7 @@ const lastLate = 20 * time.Minute
 
 // belatedly reports whether something is late in a world.
 func belatedly(seed uint64) bool {
-	return seed >= Late && seed < Combined || vainMended && seed >= LateNights && seed%6 == 1
+	return seed >= Late && seed < Combined || seed >= LateNights && seed%6 == 1
 }
 
 // delay draws what is late in a world. It uses its own random numbers.

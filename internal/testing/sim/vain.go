@@ -31,10 +31,6 @@ import (
 // The property reads only the objects of the API and their times.
 const NothingInVain = "nothing in vain"
 
-// vainMended says that the product passes TestNothingInVain. While it does not, the test only reports what it sees, and
-// it is checked only where something is late: in the history 10, for one, consolidation replaces nodes in vain.
-const vainMended = false
-
 const (
 	mostInVain = 4
 	// stays is how long a pod must be on a node, idles how long a ready node may have none, reacts how long the
@@ -143,8 +139,7 @@ func (c *checks) inVain() {
 	if c.wrongClock() {
 		c.vain.forget() // lifetimes end early
 	}
-	judged := vainMended || c.w.setting.late != nil || c.w.setting.foreign != nil
-	if !judged || len(c.vain.purchases) == 0 && len(c.vain.moves) == 0 {
+	if len(c.vain.purchases) == 0 && len(c.vain.moves) == 0 {
 		return
 	}
 	f := c.fleet()

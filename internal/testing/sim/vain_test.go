@@ -136,9 +136,6 @@ func TestNothingInVain(t *testing.T) {
 			}
 			figures := fmt.Sprintf("%d purchases, %d removals, %d evictions in %v: %v", len(w.cloud.ledger), gone,
 				w.check.evictions, w.now.Sub(epoch), w.failure)
-			if w.failure != nil && !vainMended {
-				t.Skip(figures)
-			}
 			if t.Log(figures); w.failure != nil {
 				t.Errorf("%s\n%s", figures, strings.Join(w.trace[max(0, len(w.trace)-80):], "\n"))
 			}
@@ -148,7 +145,8 @@ func TestNothingInVain(t *testing.T) {
 
 // unpaused makes the engine forget all pauses.
 func unpaused(o *Options) {
-	propose, advance := o.Propose, o.Advance
+	schedule, propose, advance := o.Schedule, o.Propose, o.Advance
+	o.Schedule = func(s *model.Snapshot, last *plan.Provision) *plan.Provision { return schedule(withoutPauses(s), last) }
 	o.Restrain = func(_ *futile.Launches, _ *model.Snapshot, p *plan.Provision) *plan.Provision { return p }
 	o.Propose = func(s *model.Snapshot, opts disruption.Options) disruption.Proposal {
 		return propose(withoutPauses(s), opts)
