@@ -181,11 +181,12 @@ func write(w http.ResponseWriter, r *http.Request, format string, at *reading, n
 	var out bytes.Buffer
 	var err error
 	kind := ""
-	if v.Sheet == nil { // a what-if without a change
+	failed := v.Problem != "" && v.Sheet == nil // beside an answer, a problem is a warning
+	if v.Sheet == nil {                         // a what-if without a change
 		v.Sheet, v.Picture = &view.Sheet{}, &picture.Picture{}
 	}
 	switch {
-	case v.Problem != "":
+	case failed:
 		http.Error(w, v.Problem, http.StatusBadRequest)
 		return
 	case v.Waiting != "":
