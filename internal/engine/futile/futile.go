@@ -347,7 +347,11 @@ func (m *launch) outcome(snap *model.Snapshot, used map[string]bool, pod *model.
 	switch {
 	case m.preempted != "":
 		return m.preempted, true
-	case there && (used[n.Claim] || !n.Deleting && (n.Stage < model.Registered || n.Disrupted || n.Command != "")):
+	case there && (used[n.Claim] || !n.Deleting && n.Stage < model.Registered):
+		return "", false
+	case m.room && m.seen != nil && mismatch(m.seen, pod) != "": // also while a command removes it as empty
+		return mismatch(m.seen, pod), true
+	case there && !n.Deleting && (n.Disrupted || n.Command != ""):
 		return "", false
 	case there && !n.Deleting:
 		return unfit(snap, n, pod), true

@@ -225,6 +225,42 @@ func TestNodesWithoutPods(t *testing.T) {
 	}
 }
 
+// TestRoomOfBuffer: the node for the room of a buffer joins with a taint, and a command removes it as empty while the next
+// node is planned. Nothing waits for the room, so its launches pause after the first failure.
+func TestRoomOfBuffer(t *testing.T) {
+	w := newWorld()
+	w.pend("pod")
+	pod := w.pods["pod"]
+	pod.Virtual = model.VirtualBuffer
+	w.pods["pod"] = pod
+	launch := func(claim string) bool {
+		snap := w.snapshot()
+		p := w.judge(&plan.Provision{Virtual: &plan.Provision{Claims: []plan.NewClaim{
+			{Name: claim, Pool: "p", PoolUID: "pool-uid", Pods: snap.Virtual[0].Pods}}}})
+		if p.Virtual == nil || len(p.Virtual.Claims) == 0 {
+			return false
+		}
+		w.launches.Launched(w.snapshot(), p.Virtual.Claims)
+		w.nodes[claim] = model.NodeSpec{Name: claim, UID: claim, Claim: claim, ClaimUID: claim, Pool: "p", Created: w.now}
+		return true
+	}
+	if !launch("first") {
+		t.Fatal("the first launch waits")
+	}
+	w.joins("first", model.Initialized, model.Taint{Key: "surprise", Effect: model.NoSchedule})
+	w.pass(time.Second)
+	n := w.nodes["first"]
+	n.Command = "empty"
+	w.nodes["first"] = n
+	w.pass(time.Second)
+	if launch("second") {
+		t.Error("a second node is launched for the room while the first, on which it cannot be, is being removed")
+	}
+	if why := w.paused().Why; !strings.Contains(why, "surprise:NoSchedule") {
+		t.Errorf("the pause is because of %q, want the taint", why)
+	}
+}
+
 // TestSlowFailures: nodes that never register, and whose claims are given up 15 minutes after the launch.
 func TestSlowFailures(t *testing.T) {
 	w := newWorld()
