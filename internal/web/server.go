@@ -129,6 +129,8 @@ func (s *Server) Handler() http.Handler {
 			compressed(w, r, data)
 		})
 	}
+	// Browsers ask for it beside documents that cannot name an icon, such as a picture.
+	mux.Handle("GET /favicon.ico", http.RedirectHandler("/icon.svg", http.StatusMovedPermanently))
 	for name, show := range map[string]func(*request) (*shown, error){"fleet": showFleet, "plan": showPlan, "pending": showPending,
 		"savings": showSavings, "map": showMap, "what-if": showWhatIf} {
 		mux.HandleFunc("GET /"+name, s.access.session(s.bounded(s.view(name, show))))
