@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X main.release=$(VERSION)
 # Minutes of fuzzing in all, shared by the targets, which FUZZ_PACKAGES have: twins of the algebra, of quantities, sets,
 # topology, relaxation, whole plans and histories; what convert, the captures, the providers and migrate read; conversions.
 FUZZ_MINUTES ?= 30
-FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/compat/... ./internal/migrate/... ./internal/testing/sim/... ./internal/table/...
+FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/testing/sim/... ./internal/table/...
 
 # The oldest and the newest Kubernetes version that the README and kubectl karpenter doctor name, and all of them but the default, which
 # make test runs on.
@@ -156,7 +156,7 @@ race:
 	$(GO) test -race -timeout 20m ./internal/engine/... ./internal/testing/sim/...
 
 # The API tests read KUBEBUILDER_ASSETS, as the end-to-end tests do. One control plane is built per version, 4 to 10 minutes each.
-VERSIONED ?= ./api/... ./internal/cluster ./internal/execute ./internal/controller/... ./internal/compat/webhook ./internal/compat/controllers/... ./internal/testing/sandbox/...
+VERSIONED ?= ./api/... ./internal/cluster ./internal/execute ./internal/controller/... ./internal/legacy/webhook ./internal/legacy/nodelabel ./internal/legacy/provisioner ./internal/testing/sandbox/...
 .PHONY: versions
 versions: build ## core end-to-end cases, API tests and agreement on other Kubernetes versions (VERSIONS="1.33 1.37")
 	@failed=0; for version in $(VERSIONS); do \
@@ -184,10 +184,10 @@ nightly: sandbox ## full matrices, 100 worlds of agreement, 40 minutes of fuzzin
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m -v -run 'Histories$$' ./internal/testing/sim # 10,000, 1,000 with preemption, 300 with a cloud that answers wrongly
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m ./internal/engine/...
 	$(GO) test ./internal/testing/sim
-	$(GO) -C sandbox/kubernetes test -count=1 . # what the API server refuses, beside internal/compat/builtin
+	$(GO) -C sandbox/kubernetes test -count=1 . # what the API server refuses, beside internal/legacy/builtin
 	$(MAKE) versions VERSIONS="$(ALL_VERSIONS)"
 	$(MAKE) fuzz
-	$(MAKE) fuzz FUZZ_MINUTES=10 FUZZ_PACKAGES=./internal/compat/v1beta1 # conversion: nothing may be lost on the way
+	$(MAKE) fuzz FUZZ_MINUTES=10 FUZZ_PACKAGES=./internal/legacy/v1beta1 # conversion: nothing may be lost on the way
 
 # Of each fuzzer that is killed 100 MB and more would stay in the folder for temporary files.
 .PHONY: fuzz

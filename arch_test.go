@@ -48,10 +48,10 @@ var pureStandard = []string{
 // operatorsOnly are the packages that only operators and developers need: the plugin's answers, the demo and the sandbox
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
-	"./internal/doctor", "./internal/migrate", "./internal/offline", "./internal/top",
+	"./internal/doctor", "./internal/legacy/migrate", "./internal/offline", "./internal/top",
 	"./internal/viewer", "./internal/web/...",
-	"./internal/compat/admission", // the API server's validation, for migrate and simulate
-	"./internal/compat/builtin",   // the same for kinds of Kubernetes
+	"./internal/legacy/admission", // the API server's validation, for migrate and simulate
+	"./internal/legacy/builtin",   // the same for kinds of Kubernetes
 	"./internal/testing/...",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
 }
@@ -388,22 +388,22 @@ var importRules = []importRule{
 		because: "a pool's status says what is there, not what is planned",
 	},
 	{
-		from:    "./internal/compat/controllers/provisioner",
+		from:    "./internal/legacy/provisioner",
 		never:   []string{"./internal/engine/...", "./internal/cloud/..."},
 		because: "older objects become pools and classes; what those mean to planning and to a cloud is told by them",
 	},
 	{
-		from:    "./internal/compat/v1alpha5",
+		from:    "./internal/legacy/v1alpha5",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context", "./internal/..."},
-		except:  []string{"./internal/compat/names"},
+		except:  []string{"./api/names"},
 		because: "what an older object meant follows from the object and the settings: controller and migrate must agree on it",
 	},
 	{
-		from:  "./internal/migrate",
+		from:  "./internal/legacy/migrate",
 		never: []string{"k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "./internal/..."},
-		except: []string{"./internal/compat/v1alpha5", "./internal/compat/v1beta1", "./internal/compat/settings", "./internal/compat/names",
+		except: []string{"./internal/legacy/v1alpha5", "./internal/legacy/v1beta1", "./internal/legacy/settings", "./api/names",
 			"./internal/engine/explain"}, // which of the known names one resembles
-		because: "manifests in, manifests out: the caller reads files or a cluster, and the packages of compat know what a version means",
+		because: "manifests in, manifests out: the caller reads files or a cluster, and the other packages of legacy know what a version means",
 	},
 	{
 		from:    "./charts",
@@ -411,38 +411,33 @@ var importRules = []importRule{
 		because: "the chart's schema is data: programs read it as Helm does",
 	},
 	{
-		from:    "./internal/compat/admission",
+		from:    "./internal/legacy/admission",
 		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/..."},
 		because: "what an API server would answer follows from the object and the definitions, which the caller reads",
 	},
 	{
 		from:    "./internal/controller/...",
-		never:   []string{"./internal/compat/admission"},
+		never:   []string{"./internal/legacy/admission"},
 		through: true,
 		because: "a controller has an API server to ask, and no memory for compiled rules",
 	},
 	{
-		from:    "./internal/compat/names",
+		from:    "./api/names",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		except:  []string{"./api/karpenter/v1", "./api/aws/v1"},
 		because: "controllers and commands that read or write manifests share one table of names",
 	},
 	{
-		from:    "./internal/compat/controllers/nodelabel",
+		from:    "./internal/legacy/nodelabel",
 		never:   []string{"./internal/engine/..."},
 		through: true,
 		because: "labels follow from what pods say and nodes are, not from what is planned",
 	},
 	{
-		from:    "./internal/apitime",
-		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
-		because: "how far a clock is off follows from answers to HTTP requests",
-	},
-	{
-		from:    "./internal/leading",
+		from:    "./internal/transport",
 		never:   []string{"./internal/..."},
 		except:  []string{"./internal/cloud"},
-		because: "whether this process may write follows from its Lease and the clocks alone",
+		because: "the difference of clocks follows from answers, and the right to write from the Lease and the clocks alone",
 	},
 	{
 		from:    "./internal/cli",
@@ -454,7 +449,7 @@ var importRules = []importRule{
 		from: "./internal/offline",
 		never: []string{"github.com/spf13/...", "./cmd/...", "./internal/cli", "./internal/cluster", "./internal/controller/...",
 			"./internal/execute",
-			"./internal/doctor", "./internal/migrate", "./internal/web"},
+			"./internal/doctor", "./internal/legacy/migrate", "./internal/web"},
 		because: "an answer is a value that any program prints; it comes from the engine, and nothing of it is written to a cluster",
 	},
 	{
@@ -502,13 +497,13 @@ var importRules = []importRule{
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
 	},
 	{
-		from:    "./internal/compat/webhook",
+		from:    "./internal/legacy/webhook",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/compat/v1beta1"},
+		except:  []string{"./internal/legacy/v1beta1"},
 		because: "older versions are served whatever is launched and by which provider",
 	},
 	{
-		from:    "./internal/compat/v1beta1",
+		from:    "./internal/legacy/v1beta1",
 		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/...", "net/...", "os/...", "context", "time"},
 		except:  []string{"./api/karpenter/v1"},
 		because: "a conversion is a function of one object: the webhook, migrate and the fuzz tests must get the same from it",

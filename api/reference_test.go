@@ -38,7 +38,7 @@ var sections = []struct{ title, prefix string }{
 type key struct{ name, value, says string }
 
 func TestReferenceOfAnnotations(t *testing.T) {
-	keys := keysOf(t, "./karpenter/v1", "../internal/compat/v1beta1", "./aws/v1", "./kwok/v1alpha1",
+	keys := keysOf(t, "./karpenter/v1", "../internal/legacy/v1beta1", "./aws/v1", "./kwok/v1alpha1",
 		"../internal/cloud/kwok", "../internal/cloud/aws/launch")
 	var b strings.Builder
 	b.WriteString(head)

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// migrated is the output of internal/migrate for the matrix of manifests, as stored by its tests.
-const migrated = "../../internal/migrate/testdata"
+// migrated is the output of internal/legacy/migrate for the matrix of manifests, as stored by its tests.
+const migrated = "../../internal/legacy/migrate/testdata"
 
 // testMigrated creates the output of `kubectl karpenter migrate` through the API server: all of it is valid and has no
 // unknown fields.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
-	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
+	"github.com/karpenter-go/karpenter/internal/legacy/v1alpha5"
 )
 
 // olderManifests are realistic manifests, including invalid fields. Each is accepted with strict validation,
@@ -183,7 +183,7 @@ func cells(t *testing.T, config *rest.Config, path string) map[string]any {
 
 // The API server accepts the results of translating older manifests: the golden files of package v1alpha5.
 func testTranslationsAreAccepted(t *testing.T, s *server) {
-	files, err := filepath.Glob("../../internal/compat/v1alpha5/testdata/*.txtar")
+	files, err := filepath.Glob("../../internal/legacy/v1alpha5/testdata/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden files: %v", err)
 	}

@@ -20,7 +20,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/compat/admission"
+	"github.com/karpenter-go/karpenter/internal/legacy/admission"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 

@@ -12,7 +12,7 @@ import (
 	crwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/karpenter-go/karpenter/api"
-	"github.com/karpenter-go/karpenter/internal/compat/webhook"
+	"github.com/karpenter-go/karpenter/internal/legacy/webhook"
 )
 
 // beforeCaches is a runnable that runs on every replica, before caches are filled. The manager starts only webhooks

@@ -7,15 +7,15 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/karpenter-go/karpenter/internal/leading"
+	"github.com/karpenter-go/karpenter/internal/transport"
 )
 
 // guardLease creates the guard that rejects writes once the Lease has expired. If another process holds the Lease,
 // this process stops leading at once, before the leader election gives up.
 func (w *wiring) guardLease() {
-	w.leading = &leading.Guard{
+	w.leading = &transport.Guard{
 		Duration: w.o.electionLease,
-		Clocks:   leading.Clocks(),
+		Clocks:   transport.Clocks(),
 		Lost: func(holder string) {
 			w.mgr.GetLogger().Info("another process leads; nothing is written", "holder", holder)
 			w.o.lost()
@@ -25,7 +25,7 @@ func (w *wiring) guardLease() {
 
 // guardSDK rejects calls to AWS once the Lease has expired. It rejects reads as well: only a leader uses the
 // responses, and in EC2's query protocol the HTTP method does not distinguish reads from writes.
-func guardSDK(guard *leading.Guard) func(*middleware.Stack) error {
+func guardSDK(guard *transport.Guard) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("KarpenterLease",
 			func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
-	"github.com/karpenter-go/karpenter/internal/compat/controllers/provisioner"
-	"github.com/karpenter-go/karpenter/internal/compat/v1alpha5"
+	"github.com/karpenter-go/karpenter/internal/legacy/provisioner"
+	"github.com/karpenter-go/karpenter/internal/legacy/v1alpha5"
 )
 
 // addLegacy starts the controller of Provisioners and AWSNodeTemplates, and notifies it when their definitions are

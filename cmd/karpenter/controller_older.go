@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/karpenter-go/karpenter/internal/cli"
-	"github.com/karpenter-go/karpenter/internal/compat/settings"
+	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
 // This file reads settings by their names before v1: environment variables, and the ConfigMap

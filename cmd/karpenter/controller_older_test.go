@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/karpenter-go/karpenter/internal/compat/settings"
+	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
 // wantOption reports an option that has another value than the wanted one.

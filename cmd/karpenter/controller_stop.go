@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/karpenter-go/karpenter/internal/leading"
+	"github.com/karpenter-go/karpenter/internal/transport"
 )
 
 // stopping is a log sink that writes errors caused by the end of the context as plain lines: calls that it canceled,
@@ -27,7 +27,7 @@ func calmStop(ctx context.Context, log logr.Logger) logr.Logger {
 
 // Error implements logr.LogSink.
 func (s stopping) Error(err error, message string, pairs ...any) {
-	var expired *leading.ExpiredError
+	var expired *transport.ExpiredError
 	pairs = pairs[:len(pairs):len(pairs)]
 	switch stopped := s.ctx.Err() != nil && err != nil; {
 	case stopped && err.Error() == leaseGivenBack:

@@ -28,12 +28,10 @@ import (
 
 	"github.com/karpenter-go/karpenter/api"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/apitime"
 	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
-	"github.com/karpenter-go/karpenter/internal/compat/controllers/nodelabel"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
@@ -52,8 +50,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
-	"github.com/karpenter-go/karpenter/internal/leading"
+	"github.com/karpenter-go/karpenter/internal/legacy/nodelabel"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
+	"github.com/karpenter-go/karpenter/internal/transport"
 )
 
 // nominationBurst is how many nominations may be written in one burst, however low --kube-client-burst is: a large
@@ -75,9 +74,9 @@ type wiring struct {
 	causes     execute.Causes
 	config     *rest.Config
 	// leading rejects writes once the Lease has expired.
-	leading *leading.Guard
+	leading *transport.Guard
 	// skew is the difference between the clocks of this machine and the API server.
-	skew *apitime.Skew
+	skew *transport.Skew
 	// stock receives a signal when catalogs must be read again.
 	stock chan struct{}
 	// newest is the last snapshot that a loop took, nil before the first.
@@ -103,7 +102,7 @@ func newController(ctx context.Context, o *controllerOptions, config *rest.Confi
 	}
 	// All writes go through the guard, except those of the election and events about objects that cannot be read.
 	w.guardLease()
-	w.skew = &apitime.Skew{Changed: w.clockDiffers}
+	w.skew = &transport.Skew{Changed: w.clockDiffers}
 	config = rest.CopyConfig(config)
 	config.Wrap(w.leading.Transport)
 	config.Wrap(w.skew.Transport)

@@ -27,8 +27,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 	"github.com/karpenter-go/karpenter/internal/doctor"
+	"github.com/karpenter-go/karpenter/internal/legacy/webhook"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )

@@ -10,7 +10,7 @@
 //	migrate      converts manifests of older versions, and of the Cluster Autoscaler, to the current API
 //
 // A command reads flags, validates them, and prints what internal/offline, internal/top, internal/web,
-// internal/doctor or internal/migrate answers. None of them writes to a cluster.
+// internal/doctor or internal/legacy/migrate answers. None of them writes to a cluster.
 //
 // Exit codes are the same everywhere: 0 for success, 2 for invalid input or usage, 1 if the work failed or the answer
 // is negative. An error is one line on standard error. Standard output contains only results; progress is written to

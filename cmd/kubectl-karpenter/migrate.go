@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/karpenter-go/karpenter/internal/cli"
-	"github.com/karpenter-go/karpenter/internal/compat/admission"
-	"github.com/karpenter-go/karpenter/internal/migrate"
+	"github.com/karpenter-go/karpenter/internal/legacy/admission"
+	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
 	"github.com/karpenter-go/karpenter/internal/offline"
 )
 

@@ -21,7 +21,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cli"
-	"github.com/karpenter-go/karpenter/internal/migrate"
+	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
 	"github.com/karpenter-go/karpenter/internal/offline"
 )
 

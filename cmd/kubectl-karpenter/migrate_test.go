@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/internal/cli"
-	"github.com/karpenter-go/karpenter/internal/migrate"
+	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )

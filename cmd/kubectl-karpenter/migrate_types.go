@@ -3,7 +3,7 @@ package main
 import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
-	"github.com/karpenter-go/karpenter/internal/migrate"
+	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
 )
 
 // migratedTypes returns the instance types of the built-in catalog for package migrate: those whose architecture

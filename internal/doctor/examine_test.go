@@ -35,8 +35,8 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
-	"github.com/karpenter-go/karpenter/internal/compat/v1beta1"
-	conversion "github.com/karpenter-go/karpenter/internal/compat/webhook"
+	"github.com/karpenter-go/karpenter/internal/legacy/v1beta1"
+	conversion "github.com/karpenter-go/karpenter/internal/legacy/webhook"
 )
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/compat/admission"
+	"github.com/karpenter-go/karpenter/internal/legacy/admission"
 )
 
 // Every document of every file becomes an object, or a problem that names file, object and field. After a problem,

@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/karpenter-go/karpenter/internal/migrate"
+	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
 )
 
 // TestMigratedValues checks that the chart renders the output of `kubectl karpenter migrate` for older values like those

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/karpenter-go/karpenter/internal/compat/webhook"
 	"github.com/karpenter-go/karpenter/internal/doctor"
+	"github.com/karpenter-go/karpenter/internal/legacy/webhook"
 	"github.com/karpenter-go/karpenter/internal/viewer"
 )
 

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/compat/webhook"
+	"github.com/karpenter-go/karpenter/internal/legacy/webhook"
 	"github.com/karpenter-go/karpenter/test/permission"
 	"github.com/karpenter-go/karpenter/test/rendering"
 )

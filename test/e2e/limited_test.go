@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/compat/webhook"
+	"github.com/karpenter-go/karpenter/internal/legacy/webhook"
 )
 
 // limitedMemory is the controller's memory limit in TestLimited.

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/compat/webhook"
+	"github.com/karpenter-go/karpenter/internal/legacy/webhook"
 )
 
 // poolDefinition is the definition of the objects in the cases of v1beta1.

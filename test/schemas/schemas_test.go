@@ -14,7 +14,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/api/crds"
 	"github.com/karpenter-go/karpenter/internal/doctor"
-	"github.com/karpenter-go/karpenter/internal/migrate"
+	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
 	"github.com/karpenter-go/karpenter/internal/offline"
 	"github.com/karpenter-go/karpenter/internal/top"
 )

@@ -12,7 +12,7 @@ const module = "github.com/karpenter-go/karpenter"
 // operators are the roots of packages that the controller does not need: they are for the machine of an operator or a
 // developer.
 var operators = []string{
-	"internal/migrate", "internal/top", "internal/offline", "internal/sandbox", "internal/testing", "internal/compat/admission",
+	"internal/legacy/migrate", "internal/top", "internal/offline", "internal/sandbox", "internal/testing", "internal/legacy/admission",
 	"internal/cloud/aws/awssim", "internal/admission", "github.com/charmbracelet", "golang.org/x/term",
 }
 

@@ -14,7 +14,7 @@ var files = map[string]string{
 	"cmd/karpenter/a.go":   "package main\n\nimport _ \"" + module + "/internal/top\"\n\nfunc main() { used() }\n",
 	"cmd/karpenter/b.go":   "package main\n\nfunc used() { twice(); twice() }\n\nfunc twice() {}\n",
 	"internal/top/top.go":  "package top\n",
-	"internal/compat/x.go": "package compat\n",
+	"internal/legacy/x.go": "package legacy\n",
 	"test/x.go":            "package test\ntype a struct{}\nfunc (a) one() {}\n",
 	"internal/engine/x/x.go": `package x
 

@@ -12,9 +12,8 @@ var parts = []struct {
 	prefixes []string
 }{
 	{"legacy", []string{
-		"internal/compat/", "api/karpenter/v1beta1/", "api/karpenter/v1alpha5/", "api/aws/v1beta1/", "api/aws/v1alpha1/",
-		"internal/migrate/eksctl", "internal/migrate/autoscaler", "internal/migrate/scaler", "internal/migrate/group",
-		"internal/legacy/", "internal/conversion/", "internal/admission/", "internal/controller/legacy/", "internal/controller/oldnames/",
+		"internal/legacy/", "api/karpenter/v1beta1/", "api/karpenter/v1alpha5/", "api/aws/v1beta1/", "api/aws/v1alpha1/",
+		"internal/compat/", "internal/migrate/", "internal/conversion/", "internal/admission/", "internal/controller/legacy/", "internal/controller/oldnames/",
 	}},
 	{"proof", []string{
 		"internal/testing/", "test/", "sandbox/", "tools/",

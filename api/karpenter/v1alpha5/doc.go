@@ -3,9 +3,9 @@
 // rejects and prunes nothing: an object is stored as written. metadata.managedFields shows in which version it was
 // written.
 //
-//	Provisioner --internal/compat/controllers/provisioner--> NodePool and node class, owned by it
+//	Provisioner --internal/legacy/provisioner--> NodePool and node class, owned by it
 //
-// Only the status is typed. This controller writes it. The spec is untyped, because package internal/compat/v1alpha5 parses
+// Only the status is typed. This controller writes it. The spec is untyped, because package internal/legacy/v1alpha5 parses
 // any spec, valid or not, and reports its translation.
 //
 // +kubebuilder:object:generate=true
