@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X main.release=$(VERSION)
 # Minutes of fuzzing in all, shared by the targets, which FUZZ_PACKAGES have: twins of the algebra, of quantities, sets,
 # topology, relaxation, whole plans and histories; what convert, the captures, the providers and migrate read; conversions.
 FUZZ_MINUTES ?= 30
-FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/testing/sim/... ./internal/table/...
+FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/testing/sim/... ./plugin/table/...
 
 # The oldest and the newest Kubernetes version that the README and kubectl karpenter doctor name, and all of them but the default, which
 # make test runs on.
@@ -40,7 +40,7 @@ demo: build ## watch pods get nodes and nodes leave, on a real control plane on 
 .PHONY: build
 build: ## build bin/karpenter, the controller, bin/kubectl-karpenter, the plugin, and bin/karpenter-sandbox
 	@echo 'building three programs into bin: minutes the first time, seconds after that' >&2
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/karpenter ./cmd/kubectl-karpenter
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/karpenter ./plugin/kubectl-karpenter
 	@CGO_ENABLED=0 $(GO) -C sandbox build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/karpenter-sandbox .
 
 # The control plane is built before the tests that use it, so that no test waits for a compiler.

@@ -48,8 +48,8 @@ var pureStandard = []string{
 // operatorsOnly are the packages that only operators and developers need: the plugin's answers, the demo and the sandbox
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
-	"./internal/doctor", "./internal/legacy/migrate", "./internal/offline", "./internal/top",
-	"./internal/viewer", "./internal/web/...",
+	"./plugin/doctor", "./internal/legacy/migrate", "./plugin/offline", "./plugin/top",
+	"./plugin/viewer", "./plugin/web/...",
 	"./internal/legacy/admission", // the API server's validation, for migrate and simulate
 	"./internal/legacy/builtin",   // the same for kinds of Kubernetes
 	"./internal/testing/...",
@@ -222,7 +222,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/testing/clitest",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
-		except:  []string{"./internal/cli"},
+		except:  []string{"./plugin/cli"},
 		because: "pages are compared with any program, by its root command",
 	},
 	{
@@ -440,16 +440,16 @@ var importRules = []importRule{
 		because: "the difference of clocks follows from answers, and the right to write from the Lease and the clocks alone",
 	},
 	{
-		from:    "./internal/cli",
+		from:    "./plugin/cli",
 		never:   []string{"./..."},
-		except:  []string{"./internal/engine/explain", "./internal/telemetry", "./internal/table"},
+		except:  []string{"./internal/engine/explain", "./internal/telemetry", "./plugin/table"},
 		because: "usage, exit codes and versions are the same for every program, whatever its commands do",
 	},
 	{
-		from: "./internal/offline",
-		never: []string{"github.com/spf13/...", "./cmd/...", "./internal/cli", "./internal/cluster", "./internal/controller/...",
+		from: "./plugin/offline",
+		never: []string{"github.com/spf13/...", "./cmd/...", "./plugin/cli", "./internal/cluster", "./internal/controller/...",
 			"./internal/execute",
-			"./internal/doctor", "./internal/legacy/migrate", "./internal/web"},
+			"./plugin/doctor", "./internal/legacy/migrate", "./plugin/web"},
 		because: "an answer is a value that any program prints; it comes from the engine, and nothing of it is written to a cluster",
 	},
 	{
@@ -464,36 +464,36 @@ var importRules = []importRule{
 		because: "which feature gates there are does not depend on what they switch",
 	},
 	{
-		from:    "./internal/table",
+		from:    "./plugin/table",
 		only:    pureStandard,
 		because: "how tables and lines fit a width does not depend on what they say, or on a terminal",
 	},
 	{
-		from:    "./internal/top",
+		from:    "./plugin/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
-		except:  []string{"./internal/table"},
+		except:  []string{"./plugin/table"},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
 	},
 	{
-		from:    "./internal/web/view",
-		only:    append([]string{"encoding/csv", "io", "./internal/table"}, pureStandard...),
+		from:    "./plugin/web/view",
+		only:    append([]string{"encoding/csv", "io", "./plugin/table"}, pureStandard...),
 		because: "the rows of a page are plain data: they must be the same wherever they were read, and be tested without a cluster",
 	},
 	{
-		from: "./internal/web/picture",
-		only: append([]string{"./internal/web/view", "bufio", "image/...", "image", "io", "golang.org/x/image/..."},
+		from: "./plugin/web/picture",
+		only: append([]string{"./plugin/web/view", "bufio", "image/...", "image", "io", "golang.org/x/image/..."},
 			pureStandard...),
 		because: "layout maps values to rectangles: page, exported file and document must show the same",
 	},
 	{
-		from:    "./internal/web",
+		from:    "./plugin/web",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./internal/cluster/...", "./cmd/..."},
 		because: "the page shows answers; who has a client or a file reads them, so that the page can be served from anywhere",
 	},
 	{
-		from:    "./internal/doctor",
+		from:    "./plugin/doctor",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud", "./internal/engine/pause", "./internal/viewer"}, // pause is read from NodePools; viewer names the role that the fix of a finding needs
+		except:  []string{"./internal/cloud", "./internal/engine/pause", "./plugin/viewer"}, // pause is read from NodePools; viewer names the role that the fix of a finding needs
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
 	},
 	{

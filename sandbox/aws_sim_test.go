@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // TestAWSSim checks that the verb prints its address, serves requests there, and ends on request.

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 func dataDirFlag(command *cobra.Command, dataDir *string) {

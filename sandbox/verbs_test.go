@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // TestStatusSaysNothingTwice checks that a status is printed once: the phase as the result, and the error contains

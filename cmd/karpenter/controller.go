@@ -23,7 +23,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // newControllerCommand returns the verb that runs in the cluster. It provisions nodes for pending pods and removes

@@ -28,7 +28,6 @@ import (
 
 	"github.com/karpenter-go/karpenter/api"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
@@ -53,6 +52,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/legacy/nodelabel"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 	"github.com/karpenter-go/karpenter/internal/transport"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // nominationBurst is how many nominations may be written in one burst, however low --kube-client-burst is: a large

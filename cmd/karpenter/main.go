@@ -1,7 +1,7 @@
 // Command karpenter is the controller. Its verb controller runs in a cluster: it assembles cloud, store, loops and
 // controllers (controller_wiring.go).
 //
-// The operator's commands are those of cmd/kubectl-karpenter; the sandbox and the demo are in the module sandbox/. Only
+// The operator's commands are those of plugin/kubectl-karpenter; the sandbox and the demo are in the module sandbox/. Only
 // this package converts flags to the options of the controller's packages, and selects the cloud provider by its name.
 //
 // Exit codes: 0 for success, 2 for invalid input or usage, 1 if the work failed. An error is one line on standard
@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // release is set by the linker: -ldflags "-X main.release=v1.2.3".

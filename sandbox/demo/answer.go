@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // disruptAnswer is what the demo reads of the answer of `simulate --disrupt -o json` (docs/simulate.md). Money is USD

@@ -15,9 +15,9 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim/kubelet"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // demoAWSManifest is the node class, the pool and the Deployment of the demo on AWS.

@@ -27,8 +27,8 @@ import (
 	"github.com/spf13/cobra"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // demoOptions configures a demo.

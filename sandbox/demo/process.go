@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // childController is the controller of the demo: the real program, in a process of its own.

@@ -31,8 +31,8 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cli"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // demoManifest is the node class, the pool and the Deployment of the demo.

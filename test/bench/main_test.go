@@ -34,7 +34,7 @@ func runTests(m *testing.M) int {
 	}
 	defer folder.Remove()
 	binary = filepath.Join(folder.Path, "kubectl-karpenter")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/kubectl-karpenter")
+	build := exec.Command("go", "build", "-o", binary, "./plugin/kubectl-karpenter")
 	build.Dir = filepath.Join("..", "..")
 	if output, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: building kubectl-karpenter: %v\n%s", err, output)

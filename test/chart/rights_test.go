@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/karpenter-go/karpenter/internal/doctor"
 	"github.com/karpenter-go/karpenter/internal/legacy/webhook"
-	"github.com/karpenter-go/karpenter/internal/viewer"
+	"github.com/karpenter-go/karpenter/plugin/doctor"
+	"github.com/karpenter-go/karpenter/plugin/viewer"
 )
 
 // TestRights compares the chart's roles with the table of the controller's permissions, which `kubectl karpenter doctor`
@@ -52,7 +52,7 @@ func TestRights(t *testing.T) {
 				grant(wanted, right.Namespace, []rbacv1.PolicyRule{rule})
 			}
 			if diff := cmp.Diff(wanted, granted); diff != "" || len(wanted) < 50 {
-				t.Errorf("permissions of the controller with %s, -internal/doctor/rights.go +chart:\n%s", c.name, diff)
+				t.Errorf("permissions of the controller with %s, -plugin/doctor/rights.go +chart:\n%s", c.name, diff)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func TestViewer(t *testing.T) {
 		}
 		grant(wanted, "", []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}, ResourceNames: []string{"karpenter-instance-memory"}}})
 		if diff := cmp.Diff(wanted, granted); diff != "" || len(wanted) < 50 {
-			t.Errorf("with %s, -internal/viewer +chart:\n%s", provider, diff)
+			t.Errorf("with %s, -plugin/viewer +chart:\n%s", provider, diff)
 		}
 	}
 }

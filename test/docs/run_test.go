@@ -41,7 +41,7 @@ func programs(t testing.TB) string {
 			return
 		}
 		for _, program := range []struct{ name, module, pkg string }{
-			{"karpenter", ".", "./cmd/karpenter"}, {"kubectl-karpenter", ".", "./cmd/kubectl-karpenter"}, {"karpenter-sandbox", "sandbox", "."},
+			{"karpenter", ".", "./cmd/karpenter"}, {"kubectl-karpenter", ".", "./plugin/kubectl-karpenter"}, {"karpenter-sandbox", "sandbox", "."},
 		} {
 			build := exec.Command("go", "build", "-o", filepath.Join(built.folder.Path, program.name), program.pkg)
 			build.Dir = filepath.Join(root, program.module)

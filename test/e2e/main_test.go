@@ -68,7 +68,7 @@ func runTogether(m *testing.M) int {
 		name, module, pkg string
 	}{
 		{&binary, "karpenter", ".", "./cmd/karpenter"},
-		{&plugin, "kubectl-karpenter", ".", "./cmd/kubectl-karpenter"},
+		{&plugin, "kubectl-karpenter", ".", "./plugin/kubectl-karpenter"},
 		{&sandboxed, "karpenter-sandbox", "sandbox", "."},
 	} {
 		*program.path = filepath.Join(artifacts, program.name)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/karpenter-go/karpenter/internal/offline"
-	"github.com/karpenter-go/karpenter/internal/web"
+	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/plugin/web"
 )
 
 // browser returns the path of the browser, or skips the test.

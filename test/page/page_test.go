@@ -20,7 +20,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/karpenter-go/karpenter/internal/web/picture"
+	"github.com/karpenter-go/karpenter/plugin/web/picture"
 )
 
 // axe checks the accessibility of a page (https://github.com/dequelabs/axe-core, MPL-2.0, see axe/README.md). It is used

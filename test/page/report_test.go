@@ -19,9 +19,9 @@ import (
 	"github.com/yuin/goldmark/text"
 	"golang.org/x/net/html"
 
-	"github.com/karpenter-go/karpenter/internal/doctor"
-	"github.com/karpenter-go/karpenter/internal/offline"
-	"github.com/karpenter-go/karpenter/internal/web"
+	"github.com/karpenter-go/karpenter/plugin/doctor"
+	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/plugin/web"
 )
 
 // written returns a report of the fleet in a format. The doctor of it has one finding, whose object has the name.

@@ -13,10 +13,10 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/karpenter-go/karpenter/api/crds"
-	"github.com/karpenter-go/karpenter/internal/doctor"
 	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
-	"github.com/karpenter-go/karpenter/internal/offline"
-	"github.com/karpenter-go/karpenter/internal/top"
+	"github.com/karpenter-go/karpenter/plugin/doctor"
+	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/plugin/top"
 )
 
 // update writes the files.

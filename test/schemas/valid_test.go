@@ -126,7 +126,7 @@ func TestDocuments(t *testing.T) {
 	if err := os.WriteFile(file, []byte(cluster), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", plugin, "./cmd/kubectl-karpenter")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", plugin, "./plugin/kubectl-karpenter")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

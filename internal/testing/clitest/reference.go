@@ -21,7 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/karpenter-go/karpenter/internal/cli"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // Update makes tests write the files that they compare with.

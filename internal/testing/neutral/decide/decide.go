@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/karpenter-go/karpenter/internal/offline"
 	"github.com/karpenter-go/karpenter/internal/testing/neutral"
+	"github.com/karpenter-go/karpenter/plugin/offline"
 )
 
 // Decision is an outcome and the CPU time that it took, in seconds.

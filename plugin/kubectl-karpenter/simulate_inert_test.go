@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/karpenter-go/karpenter/plugin/offline"
+)
+
+// TestFieldsWithoutEffect checks that simulate, explain and migrate report what the controller does not act on in the
+// words of the conditions, and that no node is planned for a class that would not be ready.
+func TestFieldsWithoutEffect(t *testing.T) {
+	const reservations = "accepted but not supported yet: no instance is launched into capacity reservations"
+	for name, c := range map[string]struct {
+		capacity, field string
+		// refused is why the pod gets no node, noted what is reported beside the answer, and said what migrate reports.
+		refused, noted, said string
+	}{
+		"reservations only": {"reserved", "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]",
+			"the pool's own requirement karpenter.sh/capacity-type In [reserved] matches none of", reservations,
+			"advice     spec.capacityReservationSelectorTerms"},
+		"reservations, or on demand": {"reserved, on-demand", "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]",
+			"", reservations, "advice     spec.capacityReservationSelectorTerms"},
+		"a placement group": {"on-demand", "placementGroupSelector: {name: g}",
+			`EC2NodeClass "gpu" is not ready: spec.placementGroupSelector is accepted but not supported yet`, "",
+			"impossible spec.placementGroupSelector: is accepted"},
+		"Windows": {"on-demand", "amiFamily: Windows2022",
+			`EC2NodeClass "gpu" is not ready: spec.amiFamily is Windows2022, which is accepted but not supported yet`, "",
+			"impossible spec.amiFamily: is Windows2022"},
+		"an expression": {"on-demand", `kubelet: {maxPods: "max_pods / 2"}`,
+			`EC2NodeClass "gpu" is not ready: spec.kubelet.maxPods is an expression, which is accepted but not supported yet`, "",
+			"impossible spec.kubelet.maxPods: is an expression"},
+		"user data that no node could use": {"on-demand", `userData: "MIME-Version: 1.0\nContent-Type: multipart/mixed; ` +
+			`boundary=b\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n"`,
+			`EC2NodeClass "gpu" is not ready: spec.userData`, "", ""},
+		"nothing": {"on-demand", "", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := poolOfAWS("gpu", "train", c.field, "{key: karpenter.sh/capacity-type, operator: In, values: ["+c.capacity+"]}",
+				"{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
+			if strings.HasPrefix(c.field, "amiFamily") {
+				text = strings.Replace(text, "alias: al2023@latest", "alias: windows2022@latest", 1)
+			}
+			folder := files(t, map[string]string{"all.yaml": text})
+			var plan offline.LaunchAnswer
+			out, _ := simulate(t, "", "-f", folder, "-o", "json")
+			if err := json.Unmarshal([]byte(out), &plan); err != nil {
+				t.Fatal(err)
+			}
+			refused := ""
+			for _, pod := range plan.Unschedulable {
+				refused += pod.Reasons[0].Message
+			}
+			if (refused != "") != (c.refused != "") || !strings.Contains(refused, c.refused) {
+				t.Errorf("simulate refuses the pod because %q, want %q", refused, c.refused)
+			}
+			_, notes, _ := runBoth(t, "", "explain", "pod", "app/train", "--from", folder)
+			if !strings.Contains(notes, c.noted) || c.noted == "" && strings.Contains(notes, "not supported yet") {
+				t.Errorf("explain has the notes %q, want %q", notes, c.noted)
+			}
+			if _, report, _ := runBoth(t, "", "migrate", "-f", folder); !strings.Contains(report,
+				c.said) || c.said == "" && !strings.Contains(report, "3 unchanged") {
+				t.Errorf("migrate reports %q, want %q", report, c.said)
+			}
+		})
+	}
+}

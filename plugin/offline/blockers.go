@@ -1,0 +1,144 @@
+package offline
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/plugin/web/view"
+)
+
+// blocker is what keeps nodes, and the change that lifts it; nil if nothing does.
+type blocker struct {
+	view.Blocker
+	lift *Change
+	at   time.Time
+}
+
+// findBlockers groups the nodes that are kept now by what keeps them, the most expensive first. Nodes that are kept
+// because nothing cheaper was found are not among them: nothing keeps them but their pods.
+func (o *Overview) findBlockers() []blocker {
+	d := o.disruptNow()
+	at, list := map[string]int{}, []blocker{}
+	for _, k := range d.proposal.Kept {
+		n := d.first.Node(k.Node)
+		b := o.blockerOf(n, k)
+		if n == nil || b.Kind == "" {
+			continue
+		}
+		id := b.Kind + "|" + b.Name
+		i, known := at[id]
+		if !known {
+			i = len(list)
+			at[id], list = i, append(list, b)
+		}
+		first := &list[i]
+		if slices.Contains(first.Nodes, k.Node) {
+			continue
+		}
+		first.Nodes = append(first.Nodes, k.Node)
+		first.Held += usd(n.LeastPrice())
+		if first.lift != nil && b.lift != nil && first.lift != b.lift {
+			for name := range b.lift.unprotected {
+				first.lift.unprotected[name] = true
+			}
+		}
+		if ends := disruption.ChangesAt(d.first, d.opts, k); !ends.IsZero() && (first.at.IsZero() || ends.Before(first.at)) {
+			first.at, first.Changes = ends, ends.UTC().Format(time.RFC3339)
+		}
+	}
+	slices.SortFunc(list, func(a, b blocker) int {
+		return cmp.Or(cmp.Compare(b.Held, a.Held), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// blockerOf returns what keeps a node. It has no kind if nothing does that could be lifted, and if it ends soon by
+// itself.
+func (o *Overview) blockerOf(n *model.Node, k disruption.Kept) blocker {
+	v := k.Verdict
+	b := blocker{Blocker: view.Blocker{Name: k.Pool, Code: explain.Code(v.Code), Text: explain.Verdict(o.snap, v)}}
+	switch v.Code {
+	case plan.PDBBlocks, plan.PDBsConflict:
+		b.Kind = "PodDisruptionBudget"
+		if v.Holder != nil && v.Holder.PDB != "" {
+			b.Name, b.lift = v.Holder.PDB, &Change{withoutPDB: v.Holder.PDB}
+		}
+	case plan.NodeProtected:
+		b.protected(n, v)
+	case plan.BudgetExhausted, plan.BudgetUnreadable:
+		b.Kind = "Budget"
+		if pool := o.snap.Pool(k.Pool); pool != nil && slices.ContainsFunc(pool.Budgets,
+			func(x model.Budget) bool { return !x.Changes.IsZero() }) {
+			b.Kind = "Window of a budget"
+		}
+		b.lift = ofPool(k.Pool, func(p *karpv1.NodePool) { p.Spec.Disruption.Budgets = []karpv1.Budget{} })
+	case plan.PolicyForbids:
+		b.Kind = "Policy of the pool"
+		b.lift = ofPool(k.Pool, func(p *karpv1.NodePool) {
+			p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
+			p.Spec.Disruption.ConsolidateAfter = karpv1.DurationOf(0)
+		})
+	case plan.SavingTooSmall, plan.ScoreTooLow:
+		b.Kind = "Price of moving"
+		b.lift = ofPool(k.Pool, func(p *karpv1.NodePool) {
+			annotate(p, karpv1.AnnotationMovePrice, "0")
+			annotate(p, karpv1.AnnotationMinSaving, "0")
+			annotate(p, karpv1.AnnotationMinStay, "0s")
+			p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
+		})
+	case plan.SpotForbidden:
+		b.Kind, b.lift = "Feature gate", &Change{SpotToSpot: true}
+		b.Name = "SpotToSpotConsolidation"
+	case plan.PriceUnknown:
+		b.Kind = "Unknown price"
+	case plan.PoolGone, plan.PoolRefused:
+		b.Kind, b.Name = "Missing NodePool", cmp.Or(k.Pool, n.Pool, "(none)")
+	case plan.Paused:
+		b.Kind = "Failed replacements"
+	}
+	return b
+}
+
+// protected sets the annotation of a node or a pod as what keeps the node.
+func (b *blocker) protected(n *model.Node, v plan.Verdict) {
+	b.Kind = "Annotation of a node"
+	if n == nil {
+		return
+	}
+	b.Name = n.Name
+	names := map[string]bool{n.Name: true}
+	if v.Holder != nil {
+		b.Kind = "Annotation of pods"
+		for _, p := range n.Pods {
+			if p.Key() == v.Holder.Pod {
+				owner := workloadOwner(p)
+				b.Name = view.Workload{Namespace: p.Namespace, Kind: owner.Kind, Name: owner.Name}.Key()
+			}
+		}
+		names = map[string]bool{v.Holder.Pod: true}
+	}
+	b.lift = &Change{unprotected: names}
+}
+
+// ofPool is a change of one pool.
+func ofPool(name string, change func(*karpv1.NodePool)) *Change {
+	return &Change{pools: func(p *karpv1.NodePool) {
+		if p.Name == name {
+			change(p)
+		}
+	}}
+}
+
+func annotate(p *karpv1.NodePool, key, value string) {
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Annotations[key] = value
+}

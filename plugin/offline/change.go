@@ -1,0 +1,372 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/plugin/web/view"
+)
+
+// Change is a hypothetical change of what was read. The zero value changes nothing.
+type Change struct {
+	// Pool is the manifest of a NodePool, YAML or JSON, in place of the one of its name; empty for none.
+	Pool string
+	// Spot and Prices are factors of spot prices and of all prices; 0 means 1.
+	Spot, Prices float64
+	// Zone is a zone without offerings and without its nodes; empty for none.
+	Zone string
+	// Pods is the number of pods to add, 0 for none: each with these requests as the API spells quantities, or like those of
+	// a workload, NAMESPACE/KIND/NAME as Workloads returns it.
+	Pods              int
+	CPU, Memory, Like string
+	// SpotToSpot allows replacing spot nodes by spot nodes.
+	SpotToSpot bool
+
+	// withoutPDB is the NAMESPACE/NAME of a PodDisruptionBudget to leave out. unprotected are pods and nodes, by key,
+	// whose protecting annotations to leave out.
+	withoutPDB  string
+	unprotected map[string]bool
+	// pools changes a copy of each pool, nil for none.
+	pools func(*karpv1.NodePool)
+}
+
+// mostAdded is the maximum number of pods that a change adds.
+const mostAdded = 20_000
+
+// With returns what was read with the change. The receiver is unchanged, and both share all other objects.
+func (w *InputSet) With(c *Change) (*InputSet, error) {
+	changed, objects := *w, *w.Manifests
+	changed.Manifests, objects.Problems, objects.seen = &objects, nil, map[string]string{}
+	objects.pools, objects.refused = slices.Clone(w.pools), slices.Clone(w.refused)
+	for _, factor := range []float64{c.Spot, c.Prices} {
+		if !(factor >= 0 && factor <= 1000) {
+			return nil, inputErrorf("the factor is %v, want 0 to 1000", factor)
+		}
+	}
+	if c.pools != nil {
+		for i := range objects.pools {
+			objects.pools[i].object = objects.pools[i].object.DeepCopy()
+			c.pools(objects.pools[i].object)
+		}
+	}
+	if strings.TrimSpace(c.Pool) != "" {
+		if err := objects.replacePool(c.Pool); err != nil {
+			return nil, err
+		}
+	}
+	if c.withoutPDB != "" {
+		objects.budgets = slices.DeleteFunc(slices.Clone(w.budgets),
+			func(b sourced[*policyv1.PodDisruptionBudget]) bool { return key(b.object) == c.withoutPDB })
+	}
+	if len(c.unprotected) > 0 {
+		changed.unprotect(c.unprotected)
+	}
+	if err := objects.addPods(c); err != nil {
+		return nil, err
+	}
+	objects.sale = w.sale.changed(c)
+	if c.Pool != "" {
+		objects.claims = slices.Clone(objects.claims)
+		changed.applyDrift(w)
+	}
+	return &changed, nil
+}
+
+// replacePool reads the manifest of a pool that is there, and puts it in the place of that.
+func (o *Manifests) replacePool(manifest string) error {
+	text, err := toJSON([]byte(manifest))
+	if err != nil {
+		return inputErrorf("the NodePool: %w", err)
+	}
+	var head objectHead
+	if err := yaml.Unmarshal(text, &head); err != nil || head.Kind != "NodePool" {
+		return inputErrorf("the manifest is of kind %q, want a NodePool", head.Kind)
+	}
+	at := slices.IndexFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return p.object.Name == head.Metadata.Name })
+	if at < 0 {
+		return inputErrorf("there is no NodePool %s to change", head.Metadata.Name)
+	}
+	old := o.pools[at].object
+	o.pools = slices.Delete(o.pools, at, at+1)
+	o.read("the change", text)
+	if len(o.Problems) > 0 {
+		return inputErrorf("%w", errors.Join(o.Problems...))
+	}
+	last := len(o.pools) - 1
+	if last < 0 || o.pools[last].object.Name != old.Name {
+		return inputErrorf("the NodePool %s cannot be used", head.Metadata.Name)
+	}
+	o.pools[last].object.UID = old.UID
+	return nil
+}
+
+// unprotect leaves out the annotations that protect these pods and nodes, and the claims of the nodes.
+func (w *InputSet) unprotect(names map[string]bool) {
+	protecting := []string{karpv1.AnnotationDoNotDisrupt, karpv1.AnnotationDoNotEvict, karpv1.AnnotationDoNotConsolidate,
+		karpv1.AnnotationSafeToEvict, karpv1.AnnotationScaleDownDisabled}
+	bare := func(annotations map[string]string) map[string]string {
+		rest := maps.Clone(annotations)
+		maps.DeleteFunc(rest, func(key, _ string) bool { return slices.Contains(protecting, key) })
+		return rest
+	}
+	w.pods, w.nodes, w.claims, w.nodeOf = slices.Clone(w.pods), slices.Clone(w.nodes), slices.Clone(w.claims), maps.Clone(w.nodeOf)
+	for i, p := range w.pods {
+		if names[key(p.object)] {
+			pod := *p.object
+			pod.Annotations = bare(pod.Annotations)
+			w.pods[i].object = &pod
+		}
+	}
+	for i, n := range w.nodes {
+		if names[n.object.Name] {
+			node := *n.object
+			node.Annotations = bare(node.Annotations)
+			w.nodes[i].object = &node
+			if w.nodeOf[node.Spec.ProviderID] == n.object {
+				w.nodeOf[node.Spec.ProviderID] = &node
+			}
+		}
+	}
+	for i, c := range w.claims {
+		if node := w.nodeOf[c.object.Status.ProviderID]; node != nil && names[node.Name] || names[c.object.Name] {
+			claim := *c.object
+			claim.Annotations = bare(claim.Annotations)
+			w.claims[i].object = &claim
+		}
+	}
+}
+
+// addPods adds the pods of the change, unschedulable so far.
+func (o *Manifests) addPods(c *Change) error {
+	if c.Pods == 0 {
+		return nil
+	}
+	if c.Pods < 0 || c.Pods > mostAdded {
+		return inputErrorf("pods to add: %d, want 1 to %d", c.Pods, mostAdded)
+	}
+	of, err := o.patternOf(c)
+	if err != nil {
+		return err
+	}
+	o.pods = slices.Clone(o.pods)
+	for i := range c.Pods {
+		pod := *of
+		pod.Name = "what-if-" + strconv.Itoa(i)
+		pod.UID = types.UID(pod.Name) // without a time of creation, so that no delay of pods applies
+		assumeUnschedulable(&pod)
+		o.pods = append(o.pods, sourced[*corev1.Pod]{&pod, "the change", false})
+	}
+	return nil
+}
+
+// patternOf returns the pod that is added, without a name: a pod of the workload that it shall be like, or a plain one.
+func (o *Manifests) patternOf(c *Change) (*corev1.Pod, error) {
+	if c.Like != "" {
+		return o.podLike(c)
+	}
+	requests := corev1.ResourceList{}
+	for name, text := range map[corev1.ResourceName]string{corev1.ResourceCPU: c.CPU, corev1.ResourceMemory: c.Memory} {
+		if text == "" {
+			continue
+		}
+		q, err := karpv1.ParseQuantity(text)
+		if err != nil || q.Sign() < 0 {
+			return nil, inputErrorf("the request of %s is %q, want a quantity such as 500m or 1Gi", name, text)
+		}
+		requests[name] = q
+	}
+	controller := true
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Labels: map[string]string{"app": "what-if"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: appsVersion, Kind: "ReplicaSet", Name: "what-if",
+			UID: "what-if", Controller: &controller}}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none",
+			Resources: corev1.ResourceRequirements{Requests: requests}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending}}, nil
+}
+
+// podLike returns a further replica of a workload: what its pods say, without a node and without the claims of volumes,
+// which belong to one pod.
+func (o *Manifests) podLike(c *Change) (*corev1.Pod, error) {
+	if c.CPU != "" || c.Memory != "" {
+		return nil, inputErrorf("pods like %s, and requests of cpu or memory: give one of them", c.Like)
+	}
+	at := slices.IndexFunc(o.pods, func(p sourced[*corev1.Pod]) bool {
+		return !karpv1.EndedPod(p.object) && workloadNameOf(p.object) == c.Like
+	})
+	if at < 0 {
+		return nil, inputErrorf("there is no pod of %s, want NAMESPACE/KIND/NAME of a workload that has pods, such as shop/Deployment/web",
+			c.Like)
+	}
+	like := o.pods[at].object
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: like.Namespace, Labels: like.Labels, Annotations: like.Annotations,
+		OwnerReferences: like.OwnerReferences}, Spec: *like.Spec.DeepCopy(), Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	pod.Spec.NodeName = ""
+	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil || v.Ephemeral != nil
+	})
+	return pod, nil
+}
+
+// workloadNameOf returns the workload of a pod as NAMESPACE/KIND/NAME, "" for a pod without one and for those of nodes.
+func workloadNameOf(pod *corev1.Pod) string {
+	of, owned := ownerOf(pod)
+	if !owned || ownedByNode(pod) {
+		return ""
+	}
+	top := topOwner(model.Owner{Kind: of.kind, Name: of.name}, pod.Labels["pod-template-hash"])
+	return of.namespace + "/" + top.Kind + "/" + top.Name
+}
+
+// changed returns the offerings with the prices of the change, and without those of its zone.
+func (s *PriceList) changed(c *Change) *PriceList {
+	if c.Spot == 0 && c.Prices == 0 && c.Zone == "" {
+		return s
+	}
+	factor := func(v float64) float64 {
+		if v == 0 {
+			return 1
+		}
+		return v
+	}
+	list := *s
+	list.Catalogs = slices.Clone(s.Catalogs)
+	for i := range list.Catalogs {
+		list.Catalogs[i].Types = slices.Clone(list.Catalogs[i].Types)
+		for t := range list.Catalogs[i].Types {
+			offerings := slices.Clone(list.Catalogs[i].Types[t].Offerings)
+			for j := range offerings {
+				offer(&offerings[j], c, factor)
+			}
+			list.Catalogs[i].Types[t].Offerings = offerings
+		}
+	}
+	return &list
+}
+
+func offer(o *cloud.Offering, c *Change, factor func(float64) float64) {
+	if o.Price *= factor(c.Prices); o.CapacityType == karpv1.CapacityTypeSpot {
+		o.Price *= factor(c.Spot)
+	}
+	if o.Zone == c.Zone {
+		o.Available = false
+	}
+}
+
+// WhatIf is a plan with a change beside the one without it.
+type WhatIf struct {
+	// Without and With are the plans until no further step is worthwhile, pending pods included.
+	Without, With *view.Plan
+	// Warnings are what the figures do not show, such as a pool that can launch nothing with the change.
+	Warnings []string
+	// Cost is that of the changed fleet at rest.
+	Cost view.Cost
+}
+
+// changed returns the overview of what was read with the change.
+func (o *Overview) changed(c *Change) (*Overview, error) {
+	o.converting.Lock()
+	defer o.converting.Unlock()
+	w, err := o.w.With(c)
+	if err != nil {
+		return nil, err
+	}
+	policy := o.policy
+	if c.SpotToSpot {
+		policy.FeatureGates = strings.TrimPrefix(policy.FeatureGates+",SpotToSpotConsolidation=true", ",")
+	}
+	return w.Overview(&policy), nil
+}
+
+// WhatIf plans with and without the change. It ends early with the context.
+func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps int)) (*WhatIf, error) {
+	other, err := o.changed(c)
+	if err != nil {
+		return nil, err
+	}
+	without, err := o.Plan(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	if c.Zone != "" {
+		var gone []string
+		for _, n := range other.snap.Nodes {
+			if n.Labels[model.LabelZone] == c.Zone && n.Ours() {
+				gone = append(gone, n.Name)
+			}
+		}
+		other.lost, other.lostBy = gone, "Zone lost"
+	}
+	with, err := other.Plan(ctx, progress)
+	if err != nil {
+		return nil, err
+	}
+	list, _ := warnings(o, other)
+	return &WhatIf{Without: without, With: with, Warnings: list, Cost: other.costOf(other.rest)}, nil
+}
+
+// lose records the loss of nodes as a step.
+func (r *planRecorder) lose(names []string, reason string) {
+	r.d.last = r.d.last.Without(names...)
+	r.plan.Steps = append(r.plan.Steps, view.Step{Reason: reason, Remove: names, Price: figuresFor(r.d.figures(r.d.last)).Price})
+}
+
+// Savings returns what keeps nodes, with the price of the nodes that it keeps, the highest first. For the first ones it
+// also returns by how much the fleet at rest is cheaper without it. It ends early with the context; progress is told
+// how many of these are computed, of how many.
+func (o *Overview) Savings(ctx context.Context, progress func(done, of int)) ([]view.Blocker, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	found := o.findBlockers()
+	base, err := o.Plan(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	most := min(len(found), mostLifted)
+	deadline := time.Duration(0)
+	for i := range found[:most] {
+		if progress != nil {
+			progress(i, most)
+		}
+		began := time.Now()
+		b := &found[i]
+		if b.lift == nil || deadline > longestLifts {
+			continue
+		}
+		changed, err := o.changed(b.lift)
+		if err != nil {
+			continue // what cannot be lifted is listed without a saving
+		}
+		lifted, err := changed.Plan(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		b.Saving, b.Known = max(0, base.After.Price-lifted.After.Price), true
+		deadline += time.Since(began)
+	}
+	list := make([]view.Blocker, 0, len(found))
+	for i := range found {
+		list = append(list, found[i].Blocker)
+	}
+	return list, nil
+}
+
+// The limits of the savings that are computed: how many, and for how long in all.
+const (
+	mostLifted   = 12
+	longestLifts = 90 * time.Second
+)

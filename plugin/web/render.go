@@ -1,0 +1,228 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/web/picture"
+	"github.com/karpenter-go/karpenter/plugin/web/view"
+)
+
+var templates = template.Must(template.ParseFS(assets, "assets/*.html"))
+
+// render writes a page. A template that fails has written nothing.
+func render(w http.ResponseWriter, name string, data any) {
+	var out bytes.Buffer
+	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
+		http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	out.WriteTo(w)
+}
+
+// pageRows is the number of rows of a table in a page.
+const pageRows = 100
+
+// inlineBoxes is the maximum number of boxes of a picture in a page for readers without the script.
+const inlineBoxes = 600
+
+// page is the data of the template.
+type page struct {
+	Name, Source, At, PriceSource string
+	Number                        int
+	Live                          bool
+	Nav                           []link
+	Cost                          []fact
+	Incomplete, Problems          []string
+	*shown
+	Inline          template.HTML
+	ViewURL         string
+	Exports         []link
+	Table           *tablePage
+	Refresh, Follow bool
+	Hidden          []field
+}
+
+// link is a link with its text.
+type link struct {
+	Text, URL string
+	Current   bool
+}
+
+// field is a hidden field of a form: the rest of the state.
+type field struct{ Name, Value string }
+
+// tablePage is a page of the rows of a sheet.
+type tablePage struct {
+	Columns        []head
+	Rows           []line
+	From, To, Of   int
+	Previous, Next string
+}
+
+type head struct {
+	Title, URL, Sorted string
+	Number             bool
+}
+
+type line struct {
+	ID, URL  string
+	Selected bool
+	First    bool
+	Cells    []cell
+}
+
+type cell struct {
+	// Title is that of the column, which narrow screens show beside the text.
+	Text, Title string
+	// Long texts are broken into lines.
+	Number, Long bool
+}
+
+// longText is the number of bytes from which on a text of a table is broken into lines.
+const longText = 36
+
+// with returns the address of the view with other values of parameters; "" removes one.
+func with(name string, q url.Values, pairs ...string) string {
+	next := url.Values{}
+	for key, values := range q {
+		if key != "format" && key != "w" && key != "download" {
+			next[key] = values
+		}
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if next.Del(pairs[i]); pairs[i+1] != "" {
+			next.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(next) == 0 {
+		return "/" + name
+	}
+	return "/" + name + "?" + next.Encode()
+}
+
+// page writes a view as a page.
+func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *reading, v *shown) {
+	q := r.URL.Query()
+	p := &page{Name: name, Source: s.options.Source, Live: s.options.Live, shown: v, Refresh: v.Waiting != "",
+		Follow: q.Get("follow") == "1"}
+	for _, other := range order {
+		p.Nav = append(p.Nav, link{titles[other], with(other, url.Values{}, "follow", q.Get("follow")), other == name})
+	}
+	if at != nil {
+		p.fromReading(r.Context(), at, 100*time.Millisecond)
+	}
+	for key := range q {
+		known := key == "format" || key == "page"
+		for _, c := range v.Controls {
+			known = known || c.Name == key
+		}
+		if !known {
+			p.Hidden = append(p.Hidden, field{key, q.Get(key)})
+		}
+	}
+	if v.Waiting == "" && v.Sheet != nil {
+		p.Table = tableOf(name, q, v)
+		for _, format := range formats {
+			p.Exports = append(p.Exports, link{Text: format, URL: with(name, q, "format", format, "page", "")})
+		}
+		if err := p.inline(name, q, v); err != nil {
+			http.Error(w, "drawing the view: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	render(w, "page", p)
+}
+
+// fromReading sets what a page says of its reading. A page does not wait for the cost, which the script asks for.
+func (p *page) fromReading(ctx context.Context, at *reading, patience time.Duration) {
+	p.Number, p.PriceSource = at.number, at.PriceSource()
+	if now := at.At(); now.Unix() > 0 {
+		p.At = now.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+	if cost, err, ready := at.cost.ask(ctx, patience); ready && err == nil {
+		p.Cost = costFacts(&cost)
+	}
+	p.Incomplete = at.Incomplete()
+	for i, err := range at.Problems() {
+		if i == 5 {
+			p.Problems = append(p.Problems, fmt.Sprintf("and %d more", len(at.Problems())-i))
+			break
+		}
+		p.Problems = append(p.Problems, err.Error())
+	}
+}
+
+// inline draws the picture in the page, unless the script paints it from its own address and it is large.
+func (p *page) inline(name string, q url.Values, v *shown) error {
+	if v.Picture == nil {
+		return nil
+	}
+	if v.Canvas {
+		p.ViewURL = with(name, q, "format", "view", "page", "")
+	}
+	if v.Canvas && len(v.Picture.Boxes) > inlineBoxes {
+		return nil
+	}
+	options := picture.Options{}
+	if v.Link == "node" {
+		options.Link = func(row string) string { return with(name, q, "node", row) }
+	}
+	var out bytes.Buffer
+	if err := v.Picture.WriteSVG(&out, options); err != nil {
+		return err
+	}
+	p.Inline = template.HTML(out.String()) // package picture escapes every name
+	return nil
+}
+
+// tableOf returns the page of the table that the query names.
+func tableOf(name string, q url.Values, v *shown) *tablePage {
+	s := v.Sheet
+	at, _ := strconv.Atoi(q.Get("page"))
+	pages := max(1, (len(s.Rows)+pageRows-1)/pageRows)
+	at = min(max(at, 1), pages)
+	from := (at - 1) * pageRows
+	t := &tablePage{From: min(from+1, len(s.Rows)), To: min(from+pageRows, len(s.Rows)), Of: len(s.Rows)}
+	if at > 1 {
+		t.Previous = with(name, q, "page", strconv.Itoa(at-1))
+	}
+	if at < pages {
+		t.Next = with(name, q, "page", strconv.Itoa(at+1))
+	}
+	for _, c := range s.Columns {
+		t.Columns = append(t.Columns, headOf(name, q, c))
+	}
+	for i, row := range s.Rows[from:t.To] {
+		l := line{ID: row.ID, First: i == 0, Selected: v.Link != "" && q.Get(v.Link) == row.ID}
+		if v.Link != "" {
+			l.URL = with(name, q, v.Link, row.ID)
+		}
+		for j, c := range row.Cells {
+			l.Cells = append(l.Cells, cell{c.Text, s.Columns[j].Title, s.Columns[j].Number, len(c.Text) > longText})
+		}
+		t.Rows = append(t.Rows, l)
+	}
+	return t
+}
+
+// headOf returns the head of a column, whose link sorts by it, or the other way round.
+func headOf(name string, q url.Values, c view.Column) head {
+	h := head{Title: c.Title, Number: c.Number}
+	reverse := ""
+	if q.Get("sort") == c.Key {
+		h.Sorted = map[bool]string{true: "descending", false: "ascending"}[c.Number != (q.Get("desc") == "1")]
+		if q.Get("desc") != "1" {
+			reverse = "1"
+		}
+	}
+	h.URL = with(name, q, "sort", c.Key, "desc", reverse, "page", "")
+	return h
+}

@@ -1,0 +1,341 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/plugin/web/picture"
+	"github.com/karpenter-go/karpenter/plugin/web/view"
+)
+
+// Options configures a server.
+type Options struct {
+	// Read reads the cluster or the file.
+	Read func(context.Context) (*offline.Overview, error)
+	// Source is what is read, in words for the head of the page; Command holds the flags by which commands read it.
+	Source  string
+	Command []string
+	// Live says that a later reading may differ. Interval is the least time between two readings.
+	Live     bool
+	Interval time.Duration
+	// Used is told the address with the next token when one has been used; nil for nowhere.
+	Used func(address string)
+}
+
+// Server serves the page.
+type Server struct {
+	options Options
+	access  *access
+	host    string
+
+	mu      sync.Mutex
+	reading *reading
+	// loading is the reading in progress.
+	loading *job[*offline.Overview]
+	// streams is the number of open pages, and read the number of readings so far.
+	streams, read int
+}
+
+// reading is what was read, with the parts that are computed in the background.
+type reading struct {
+	*offline.Overview
+	number int
+	at     time.Time
+
+	fleet   job[*view.Fleet]
+	decided job[*view.Fleet]
+	cost    job[view.Cost]
+	pending job[[]view.Pending]
+	plan    job[*view.Plan]
+	savings job[[]view.Blocker]
+
+	mu      sync.Mutex
+	whatIfs []*whatIf // in the order in which they were asked for
+	// turns has an entry for each what-if that is being computed.
+	turns chan struct{}
+}
+
+// whatIf is the answer to a change, by its query.
+type whatIf struct {
+	query string
+	job[*offline.WhatIf]
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	s := &Server{options: o}
+	s.access = newAccess(func(token string) {
+		if o.Used != nil {
+			o.Used(s.address(token))
+		}
+	})
+	return s
+}
+
+// Listen opens a port of the loopback address; 0 for any. It returns the address of the page with its token.
+func (s *Server) Listen(port int) (net.Listener, string, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, "", fmt.Errorf("opening the port of the page: %w", err)
+	}
+	s.host = listener.Addr().String()
+	return listener, s.address(s.access.token), nil
+}
+
+func (s *Server) address(token string) string { return "http://" + s.host + "/#" + token }
+
+// Serve answers requests until the context ends.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serving the page: %w", err)
+	}
+	return nil
+}
+
+//go:embed assets
+var assets embed.FS
+
+// Handler returns the handler of all addresses.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { render(w, "entry", entryPage{Title: "Opening the page"}) })
+	mux.HandleFunc("POST /session", s.access.open)
+	for name, kind := range map[string]string{"page.js": "text/javascript", "entry.js": "text/javascript",
+		"page.css": "text/css", "icon.svg": "image/svg+xml"} {
+		mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) {
+			data, err := assets.ReadFile("assets/" + name)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			if name == "page.css" {
+				data = append([]byte(picture.CSS()), data...)
+			}
+			w.Header().Set("Content-Type", kind+"; charset=utf-8")
+			compressed(w, r, data)
+		})
+	}
+	// Browsers ask for it beside documents that cannot name an icon, such as a picture.
+	mux.Handle("GET /favicon.ico", http.RedirectHandler("/icon.svg", http.StatusMovedPermanently))
+	for name, show := range map[string]func(*request) (*shown, error){"fleet": showFleet, "plan": showPlan, "pending": showPending,
+		"savings": showSavings, "map": showMap, "what-if": showWhatIf} {
+		mux.HandleFunc("GET /"+name, s.access.session(s.bounded(s.view(name, show))))
+	}
+	mux.HandleFunc("GET /", s.access.session(s.bounded(s.missing)))
+	mux.HandleFunc("GET /cost", s.access.session(s.costPart))
+	mux.HandleFunc("GET /events", s.access.session(s.events))
+	mux.HandleFunc("POST /what-if", s.access.session(s.bounded(s.ask)))
+	mux.HandleFunc("POST /cancel", s.access.session(s.bounded(s.cancel)))
+	return s.access.guard(mux)
+}
+
+// patience is how long a request waits for what is computed before it gets a page that says so.
+const patience = 1500 * time.Millisecond
+
+// current returns the reading that requests use: a new one if there is none, or if the last one is too old. Two requests
+// share a reading in progress. It returns nil while that takes longer than the patience.
+func (s *Server) current(ctx context.Context, patience time.Duration) (*reading, error) {
+	s.mu.Lock()
+	last := s.reading
+	if last != nil && (!s.options.Live || time.Since(last.at) < s.options.Interval || s.loading == nil && s.streams > 0) {
+		s.mu.Unlock()
+		return last, nil
+	}
+	if s.loading == nil {
+		s.loading = &job[*offline.Overview]{compute: func(ctx context.Context, _ func(int, int)) (*offline.Overview, error) {
+			return s.options.Read(ctx)
+		}}
+	}
+	loading := s.loading
+	s.mu.Unlock()
+	overview, err, ready := loading.ask(ctx, patience)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !ready:
+		return last, nil
+	case s.loading != loading:
+		return s.reading, nil // another request has stored it
+	}
+	s.loading = nil
+	if err != nil {
+		return nil, err
+	}
+	s.read++
+	s.reading = newReading(overview, s.read)
+	return s.reading, nil
+}
+
+func newReading(o *offline.Overview, number int) *reading {
+	r := &reading{Overview: o, number: number, at: time.Now(), turns: make(chan struct{}, whatIfsAtOnce)}
+	r.fleet.compute = func(context.Context, func(int, int)) (*view.Fleet, error) { return o.Fleet(false), nil }
+	r.decided.compute = func(context.Context, func(int, int)) (*view.Fleet, error) { return o.Fleet(true), nil }
+	r.cost.compute = func(context.Context, func(int, int)) (view.Cost, error) { return o.Cost(), nil }
+	r.pending.compute = func(context.Context, func(int, int)) ([]view.Pending, error) { return o.Pending(), nil }
+	r.plan.compute = func(ctx context.Context, progress func(int, int)) (*view.Plan, error) {
+		return o.Plan(ctx, func(steps int) { progress(steps, 0) })
+	}
+	r.savings.compute = func(ctx context.Context, progress func(int, int)) ([]view.Blocker, error) {
+		if err := r.planned(ctx); err != nil {
+			return nil, err
+		}
+		return o.Savings(ctx, progress)
+	}
+	return r
+}
+
+// planned waits for the plan, which goes on as long as one of the views that need it is asked for.
+func (r *reading) planned(ctx context.Context) error {
+	if _, err, ready := r.plan.ask(ctx, longPatience); err != nil || ready {
+		return err
+	}
+	return cmp.Or(ctx.Err(), context.DeadlineExceeded)
+}
+
+// The limits of what-ifs: how many are computed at once, how many are computed or wait for that, and how many answers are
+// kept.
+const (
+	whatIfsAtOnce = 2
+	mostWhatIfs   = 64
+	keptWhatIfs   = 16
+)
+
+var errBusy = fmt.Errorf("%d what-ifs are being computed or wait for their turn; ask again when some of them have ended", mostWhatIfs)
+
+// ifChanged returns the job for a change, by its query, which has begun or waits for its turn.
+func (r *reading) ifChanged(query string, change *offline.Change) (*whatIf, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	under, over := 0, 1-keptWhatIfs
+	for _, w := range r.whatIfs {
+		running, ended := w.state()
+		switch {
+		case w.query == query && (running || ended):
+			return w, nil
+		case running:
+			under++
+		default:
+			over++
+		}
+	}
+	if under >= mostWhatIfs {
+		return nil, errBusy
+	}
+	r.whatIfs = slices.DeleteFunc(r.whatIfs, func(old *whatIf) bool {
+		running, _ := old.state()
+		remove := old.query == query || over > 0 && !running
+		if remove {
+			over--
+		}
+		return remove
+	})
+	w := &whatIf{query: query}
+	w.compute = func(ctx context.Context, progress func(int, int)) (*offline.WhatIf, error) {
+		return r.inTurn(ctx, change, progress)
+	}
+	w.start()
+	r.whatIfs = append(r.whatIfs, w)
+	return w, nil
+}
+
+// inTurn computes a what-if when it is its turn.
+func (r *reading) inTurn(ctx context.Context, change *offline.Change, progress func(int, int)) (*offline.WhatIf, error) {
+	select {
+	case r.turns <- struct{}{}:
+		defer func() { <-r.turns }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := r.planned(ctx); err != nil {
+		return nil, err
+	}
+	return r.WhatIf(ctx, change, func(steps int) { progress(steps, 0) })
+}
+
+// stop ends what is computed for the change.
+func (r *reading) stop(query string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.whatIfs {
+		if w.query == query {
+			w.job.stop()
+		}
+	}
+}
+
+// events is the stream of an open page: it is told the number of each new reading.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	s.mu.Lock()
+	s.streams++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.streams--
+		s.mu.Unlock()
+	}()
+	control := http.NewResponseController(w)
+	last := ""
+	for {
+		event := ""
+		s.mu.Lock()
+		if s.reading != nil {
+			event = fmt.Sprintf("event: reading\ndata: %d\n\n", s.reading.number)
+		}
+		s.mu.Unlock()
+		if event == last {
+			event = ": open\n\n"
+		} else {
+			last = event
+		}
+		if _, err := w.Write([]byte(event)); err != nil || control.Flush() != nil {
+			return
+		}
+		pause := 15 * time.Second
+		if s.options.Live {
+			pause = s.options.Interval
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(pause):
+		}
+		if err := s.refresh(r.Context()); err != nil {
+			last = fmt.Sprintf("event: trouble\ndata: %s\n\n", offline.OneLine(err))
+			if _, err := w.Write([]byte(last)); err != nil || control.Flush() != nil {
+				return
+			}
+		}
+	}
+}
+
+// refresh reads again for an open page. An error keeps the last reading.
+func (s *Server) refresh(ctx context.Context) error {
+	s.mu.Lock()
+	stale := s.options.Live && s.reading != nil && time.Since(s.reading.at) >= s.options.Interval && s.loading == nil
+	if stale {
+		s.loading = &job[*offline.Overview]{compute: func(ctx context.Context, _ func(int, int)) (*offline.Overview, error) {
+			return s.options.Read(ctx)
+		}}
+	}
+	s.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	_, err := s.current(ctx, wanted)
+	return err
+}

@@ -1,0 +1,100 @@
+package karpenter
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rooms are the parts of the repository by the prefixes of their packages: a package belongs to the room with the longest.
+var rooms = []string{"api", "charts", "cmd", "internal/cloud", "internal/cluster", "internal/controller", "internal/engine",
+	"internal/execute", "internal/gates", "internal/legacy", "internal/telemetry", "internal/testing", "internal/transport", "plugin"}
+
+// roomOf returns the room of a package, "" for one that is not of this repository.
+func roomOf(pkg string) string {
+	best := ""
+	for _, room := range rooms {
+		at := "./" + room
+		if (pkg == at || strings.HasPrefix(pkg, at+"/")) && len(room) > len(best) {
+			best = room
+		}
+	}
+	return best
+}
+
+// floors computes the floor of each room: one above the highest of those that its packages import. It returns the rooms
+// that have none, because they import each other, with an import for each arrow between them.
+func floors(graph imports) (floor map[string]int, up []string) {
+	arrows := map[string]map[string]string{}
+	for _, pkg := range slices.Sorted(maps.Keys(graph)) {
+		from := roomOf(pkg)
+		if from != "" && arrows[from] == nil {
+			arrows[from] = map[string]string{}
+		}
+		for _, imported := range graph[pkg] {
+			if to := roomOf(imported); from != "" && to != "" && to != from && arrows[from][to] == "" {
+				arrows[from][to] = fmt.Sprintf("%s -> %s by %s, which imports %s", from, to, pkg, imported)
+			}
+		}
+	}
+	floor = map[string]int{}
+	for changed := true; changed; {
+		changed = false
+		for room, to := range arrows {
+			at, known := 0, true
+			for other := range to {
+				below, ready := floor[other]
+				known, at = known && ready, max(at, below+1)
+			}
+			if _, done := floor[room]; known && !done {
+				floor[room], changed = at, true
+			}
+		}
+	}
+	for _, room := range slices.Sorted(maps.Keys(arrows)) {
+		if _, done := floor[room]; done {
+			continue
+		}
+		for _, other := range slices.Sorted(maps.Keys(arrows[room])) {
+			if _, done := floor[other]; !done {
+				up = append(up, arrows[room][other])
+			}
+		}
+	}
+	return floor, up
+}
+
+// TestRooms checks that no arrow runs up between rooms: each room has a floor above all that it imports.
+func TestRooms(t *testing.T) {
+	graph := loadImports(t)
+	floor, up := floors(graph)
+	for _, arrow := range up {
+		t.Errorf("these rooms import each other: %s", arrow)
+	}
+	for pkg := range graph {
+		if strings.HasPrefix(pkg, "./") && roomOf(pkg) == "" && pkg != "./" {
+			t.Errorf("%s is in no room", pkg)
+		}
+	}
+	for _, room := range slices.Sorted(maps.Keys(floor)) {
+		t.Logf("floor %d: %s", floor[room], room)
+	}
+}
+
+// TestRoomsBite checks that an import in both directions is found.
+func TestRoomsBite(t *testing.T) {
+	graph := imports{"./internal/cloud/aws": {"./api/aws/v1"}, "./internal/engine/plan": {"./internal/cloud"},
+		"./internal/cloud": {"./internal/engine/model", "fmt"}, "./api/aws/v1": nil, "./internal/engine/model": nil}
+	floor, up := floors(graph)
+	want := []string{"internal/cloud -> internal/engine by ./internal/cloud, which imports ./internal/engine/model",
+		"internal/engine -> internal/cloud by ./internal/engine/plan, which imports ./internal/cloud"}
+	if !slices.Equal(up, want) || floor["api"] != 0 || len(floor) != 1 {
+		t.Errorf("floors %v and arrows %q, want only that of api and %q", floor, up, want)
+	}
+	graph["./internal/cloud"] = nil
+	if floor, up := floors(graph); len(up) > 0 || floor["internal/engine"] != 2 || floor["internal/cloud"] != 1 {
+		t.Errorf("floors %v and arrows %q, want engine above cloud", floor, up)
+	}
+}
