@@ -222,9 +222,11 @@ digests: build ## compare hashes of plans and of random histories with those in 
 	$(GO) -C test run ./bench digest -binary $(CURDIR)/bin/kubectl-karpenter $(DIGEST_ARGS) $(CURDIR)/test/bench/testdata/digests
 	$(GO) test ./internal/testing/sim -run TestDigests -count=1 -digests testdata/digests $(subst -update,-update-digests,$(DIGEST_ARGS))
 
+# MEASURE_BEFORE is a file with numbers, or a commit, which is checked out for the time of the measurement.
+MEASURE_BEFORE ?= measure/before.json
 .PHONY: measure
-measure: ## sizes of product, legacy and proof, names and dependencies, beside those before (MEASURE_ARGS=-detail names them)
-	@$(GO) -C tools run ./measure -root .. -before measure/before.json $(MEASURE_ARGS)
+measure: ## sizes, copies of what should exist once, concepts, dependencies; beside those before (MEASURE_BEFORE=COMMIT MEASURE_ARGS=-detail)
+	@$(GO) -C tools run ./measure -root .. -before $(MEASURE_BEFORE) $(MEASURE_ARGS)
 
 .PHONY: vuln
 vuln: ## known vulnerabilities of the dependencies (optional: needs a network)

@@ -22,8 +22,13 @@ func (r *repository) measures() []measure {
 		add(of+": lines of Go without tests", r.size(false, of), "")
 		add(of+": methods and files of the largest type", fmt.Sprintf("%d, %d", methods, files), name)
 	}
+	r.addRooms(add)
 	add("lines of Go without tests", r.size(false, ""), "")
 	add("lines of tests", r.size(true, ""), "")
+	large := r.largeTypes(60)
+	add("types with more than 60 methods", len(large), strings.Join(large, ", "))
+	full := r.fullFolders(40)
+	add("folders with more than 40 files", len(full), strings.Join(full, ", "))
 	long, worst := r.functions(false, 60)
 	add("functions over 60 lines", long, worst)
 	long, worst = r.functions(true, 80)
@@ -41,6 +46,8 @@ func (r *repository) measures() []measure {
 	add("tests: `if` with three or more conditions and one error", joined, worst)
 	add("fuzz targets, files of their corpora", fmt.Sprintf("%d, %d", r.prefixed("Fuzz"), r.corpora()), "")
 	add("examples that run as tests", r.prefixed("Example"), "")
+	r.addCopies(add)
+	r.addConcepts(add)
 	return all
 }
 
@@ -128,25 +135,55 @@ func typeName(e ast.Expr) string {
 	return ""
 }
 
-// largestType returns the type of a part with the most methods outside of tests, and the number of files they are in.
-func (r *repository) largestType(of string) (name string, methods, files int) {
-	count, in := map[string]int{}, map[string]map[string]bool{}
+// methods returns the names of files with the methods of each type outside of tests, once for each method.
+func (r *repository) methods(of string) map[string][]string {
+	in := map[string][]string{}
 	r.each(false, func(f goFile, fn *ast.FuncDecl) {
-		if t := receiver(fn); t != "" && part(f.name) == of {
-			id := f.folder() + "." + t
-			count[id]++
-			if in[id] == nil {
-				in[id] = map[string]bool{}
-			}
-			in[id][f.name] = true
+		if t := receiver(fn); t != "" && (of == "" || part(f.name) == of) {
+			in[f.folder()+"."+t] = append(in[f.folder()+"."+t], f.name)
 		}
 	})
-	for _, id := range slices.Sorted(maps.Keys(count)) {
-		if count[id] > methods {
-			name, methods, files = id, count[id], len(in[id])
+	return in
+}
+
+// largestType returns the type of a part with the most methods outside of tests, and the number of files they are in.
+func (r *repository) largestType(of string) (name string, methods, files int) {
+	all := r.methods(of)
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		if len(all[id]) > methods {
+			slices.Sort(all[id])
+			name, methods, files = id, len(all[id]), len(slices.Compact(slices.Clone(all[id])))
 		}
 	}
 	return name, methods, files
+}
+
+// largeTypes returns the types with more methods than a limit.
+func (r *repository) largeTypes(limit int) []string {
+	var large []string
+	for id, methods := range r.methods("") {
+		if len(methods) > limit {
+			large = append(large, fmt.Sprintf("%s %d", id, len(methods)))
+		}
+	}
+	slices.Sort(large)
+	return large
+}
+
+// fullFolders returns the folders with more Go files than a limit, tests included.
+func (r *repository) fullFolders(limit int) []string {
+	files := map[string]int{}
+	for _, f := range r.files {
+		files[f.folder()]++
+	}
+	var full []string
+	for folder, n := range files {
+		if n > limit {
+			full = append(full, fmt.Sprintf("%s %d", folder, n))
+		}
+	}
+	slices.Sort(full)
+	return full
 }
 
 // structs calls visit with the struct types outside of tests.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -21,11 +20,9 @@ var operators = []string{
 func dependencies(root string) ([]measure, error) {
 	cmd := exec.Command("go", "list", "-deps", "./cmd/karpenter")
 	cmd.Dir = root
-	out, err := cmd.Output()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		return nil, fmt.Errorf("go list in %s: %w\n%s", root, err, exit.Stderr)
-	} else if err != nil {
-		return nil, fmt.Errorf("go list in %s: %w", root, err)
+	out, err := output(cmd)
+	if err != nil {
+		return nil, err
 	}
 	var foreign []string
 	all := strings.Fields(string(out))

@@ -51,8 +51,18 @@ func TestX(t *testing.T) {
 	"internal/engine/x/testdata/fuzz/FuzzX/1": "go test fuzz v1\n",
 }
 
-func TestMeasures(t *testing.T) {
+// written returns a repository of git with the files.
+func written(t *testing.T, files map[string]string) string {
+	t.Helper()
 	root := t.TempDir()
+	write(t, root, files)
+	git(t, root, "init", "-q")
+	git(t, root, "add", ".")
+	return root
+}
+
+func write(t *testing.T, root string, files map[string]string) {
+	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -62,17 +72,24 @@ func TestMeasures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"init", "-q"}, {"add", "."}} {
-		if out, err := exec.Command("git", append([]string{"-C", root}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
+}
+
+func git(t *testing.T, root string, args ...string) {
+	t.Helper()
+	args = append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@example.org"}, args...)
+	if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
+}
+
+func TestMeasures(t *testing.T) {
+	root := written(t, files)
 	numbers := filepath.Join(root, "numbers.json")
-	if err := run(&strings.Builder{}, root, "", numbers, true); err != nil {
+	if err := run(&strings.Builder{}, options{root: root, write: numbers, detail: true}); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := run(&out, root, numbers, "", false); err != nil {
+	if err := run(&out, options{root: root, before: numbers}); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
@@ -93,6 +110,23 @@ func TestMeasures(t *testing.T) {
 		if got := row(out.String(), name); got != want+" "+want {
 			t.Errorf("%s: before and now are %q, want twice %q", name, got, want)
 		}
+	}
+}
+
+// TestSinceCommit checks that the table of changes shows what a commit had, and nothing that is as it was.
+func TestSinceCommit(t *testing.T) {
+	root := written(t, files)
+	git(t, root, "commit", "-q", "-m", "one")
+	write(t, root, map[string]string{"internal/top/top.go": "package top\n\nvar Added int\n"})
+	var out strings.Builder
+	if err := run(&out, options{root: root, before: "HEAD", changed: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := row(out.String(), "lines of plugin"), "1 3"; got != want {
+		t.Errorf("lines of plugin: %q, want %q", got, want)
+	}
+	if strings.Contains(out.String(), "lines of api") {
+		t.Errorf("the table has a line that is as before:\n%s", out.String())
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -25,16 +26,17 @@ func (f goFile) folder() string { return filepath.ToSlash(filepath.Dir(f.name)) 
 type repository struct {
 	fset  *token.FileSet
 	files []goFile
-	names []string // all names of files
+	names []string          // all names of files
+	texts map[string]string // by name: Go, pages of docs, scripts
 }
 
 // read parses all tracked .go files. Files in testdata folders are data.
 func read(root string) (*repository, error) {
-	list, err := exec.Command("git", "-C", root, "ls-files").Output()
+	list, err := output(exec.Command("git", "-C", root, "ls-files"))
 	if err != nil {
-		return nil, fmt.Errorf("git ls-files in %s: %w", root, err)
+		return nil, err
 	}
-	repo := &repository{fset: token.NewFileSet()}
+	repo := &repository{fset: token.NewFileSet(), texts: map[string]string{}}
 	for name := range strings.Lines(string(list)) {
 		name = strings.TrimSpace(name)
 		repo.names = append(repo.names, name)
@@ -46,7 +48,8 @@ func read(root string) (*repository, error) {
 }
 
 func (r *repository) add(root, name string) error {
-	if !strings.HasSuffix(name, ".go") || strings.Contains(name, "/testdata/") || strings.Contains(name, "zz_generated") {
+	page := strings.HasPrefix(name, "docs/") && strings.HasSuffix(name, ".md") || strings.HasSuffix(name, ".js")
+	if !page && !strings.HasSuffix(name, ".go") || strings.Contains(name, "/testdata/") || strings.Contains(name, "zz_generated") {
 		return nil
 	}
 	text, err := os.ReadFile(filepath.Join(root, name))
@@ -56,12 +59,27 @@ func (r *repository) add(root, name string) error {
 	if err != nil {
 		return err
 	}
+	r.texts[name] = string(text)
+	if page {
+		return nil
+	}
 	tree, err := parser.ParseFile(r.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return err
 	}
 	r.files = append(r.files, goFile{name: name, test: strings.HasSuffix(name, "_test.go"), text: string(text), tree: tree})
 	return nil
+}
+
+// output returns what a command prints.
+func output(cmd *exec.Cmd) ([]byte, error) {
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return nil, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, exit.Stderr)
+	} else if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	return out, nil
 }
 
 // lines returns how many lines a node has, the first and the last included.
