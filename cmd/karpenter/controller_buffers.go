@@ -9,12 +9,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/buffer"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/gates"
 )
 
 // addBuffers adds the loop that keeps room for buffers, if the gate is on. It returns the start of the disruption loop,
 // which then waits until the room is known: an empty node may have some.
 func (w *wiring) addBuffers(snapshot func() *model.Snapshot, disrupt func(context.Context) error) (func(context.Context) error, error) {
-	if !w.o.on["CapacityBuffer"] {
+	if !w.o.on.On(gates.CapacityBuffer) {
 		return disrupt, nil
 	}
 	live, err := client.New(w.config, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()})

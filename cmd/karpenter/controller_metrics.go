@@ -16,6 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/census"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/gates"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -61,10 +62,10 @@ func (w *wiring) addCensus(ctx context.Context) error {
 // gatedKinds returns the kinds with conditions that are read with a feature gate only, as far as the gates are on.
 func (w *wiring) gatedKinds() map[string]census.Kind {
 	kinds := map[string]census.Kind{}
-	if w.o.on[karpv1alpha1.Kind] {
+	if w.o.on.On(gates.NodeOverlay) {
 		kinds["nodeoverlay"] = census.Kind{Object: &karpv1alpha1.NodeOverlay{}, List: &karpv1alpha1.NodeOverlayList{}}
 	}
-	if w.o.on[autoscalingv1beta1.Kind] {
+	if w.o.on.On(gates.CapacityBuffer) {
 		kinds["capacitybuffer"] = census.Kind{Object: &autoscalingv1beta1.CapacityBuffer{}, List: &autoscalingv1beta1.CapacityBufferList{}}
 	}
 	return kinds

@@ -116,7 +116,7 @@ func newControllerOptions() *controllerOptions { return &controllerOptions{} }
 func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster; inside a cluster none is needed")
 	f.StringVar(&o.cloudProvider, "cloud-provider", "aws", "the cloud to launch machines in: aws or kwok (simulated nodes)")
-	f.StringVar(&o.podPlacement, "pod-placement", "", "nominate: tell kube-scheduler where pods were planned; observe: do not (default nominate from Kubernetes 1.35, observe before)")
+	f.StringVar(&o.podPlacement, "pod-placement", "", gates.Usage("pod-placement"))
 	f.IntVar(&o.metricsPort, "metrics-port", 8080, "port of /metrics; 0 for none")
 	f.IntVar(&o.healthPort, "health-probe-port", 8081, "port of /healthz and /readyz; 0 for none")
 	f.Float32Var(&o.qps, "kube-client-qps", 200, "requests per second to the API server, in the long run")
@@ -146,16 +146,13 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.preferencePolicy, "preference-policy", "Respect", "Respect or Ignore preferences of pods")
 	f.StringVar(&o.minValuesPolicy, "min-values-policy", "Strict", "Strict or BestEffort minValues")
 	f.BoolVar(&o.ignoreDRA, "ignore-dra-requests", true, "treat pods with resource claims as unschedulable; false is not supported")
-	f.StringVar(&o.featureGates, "feature-gates", "", "Name=true|false, separated by commas")
+	f.StringVar(&o.featureGates, "feature-gates", "", gates.GatesUsage())
 	f.StringVar(&o.schedulerConfig, "scheduler-config", "", "podTopologySpread.defaultConstraints of the cluster's kube-scheduler, YAML or JSON: spread for pods that state none")
 	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "cost of a node in addition to its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" overrides it")
 	f.IntVar(&o.workBudget, "work-budget", defaultWorkBudget, "maximum number of checks whether pods fit a node or pool for one plan, and, 25 times as many, for one search for savings; pods that were not reached are planned next, the namespaces in turn (0: no limit)")
-	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false,
-		"read the Cluster Autoscaler's annotations "+karpv1.AnnotationSafeToEvict+": \"false\" of a pod and "+karpv1.AnnotationScaleDownDisabled+": \"true\" of a node like "+karpv1.AnnotationDoNotDisrupt+": \"true\"")
-	f.BoolVar(&o.proactive, "proactive-scale-up", false,
-		"launch nodes for the pods that ReplicaSets, StatefulSets and Jobs ask for as soon as the first of them exists")
-	f.StringVar(&o.brakeText, "unready-brake", "off",
-		"remove no node voluntarily while more than this share and this number of nodes are not ready, such as 45%,3; or off")
+	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false, gates.Usage("honor-safe-to-evict"))
+	f.BoolVar(&o.proactive, "proactive-scale-up", false, gates.Usage("proactive-scale-up"))
+	f.StringVar(&o.brakeText, "unready-brake", "off", gates.Usage("unready-brake"))
 	cli.PriorityCutoffFlag(f, &o.pods.PriorityCutoff)
 	f.DurationVar(&o.pods.Delay, "new-pod-delay", 0, "least age of a pod for which a node is launched; annotations of a pod increase it")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the available instance types (default: a built-in catalog)")

@@ -88,12 +88,8 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	if diff := cmp.Diff([]string{"feature gate Whatever is not known and ignored"}, o.notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	for gate, on := range map[string]bool{"NodeRepair": true, "SpotToSpotConsolidation": true, "NodeOverlay": false, "StaticCapacity": false} {
-		wantOption(t, "gate "+gate, o.on[gate], on)
-	}
-	// Only a gate that is set to false is off.
-	for gate, off := range map[string]bool{"NodeOverlay": true, "ReservedCapacity": false, "StaticCapacity": false} {
-		wantOption(t, "gate "+gate+" off", o.on.Off(gate), off)
+	for gate, on := range map[string]bool{"NodeRepair": true, "SpotToSpotConsolidation": true, "NodeOverlay": false, "StaticCapacity": false, "ReservedCapacity": true} {
+		wantOption(t, "gate "+gate, o.on.On(gate), on)
 	}
 }
 

@@ -49,6 +49,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/gates"
 	"github.com/karpenter-go/karpenter/internal/legacy/nodelabel"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 	"github.com/karpenter-go/karpenter/internal/transport"
@@ -236,7 +237,7 @@ func (w *wiring) addKwok() error {
 			return cli.UsageErrorf("--instance-types-file-path: %w", err)
 		}
 	}
-	if w.o.on.Off("ReservedCapacity") {
+	if !w.o.on.On(gates.ReservedCapacity) {
 		options.Types = cloud.WithoutReserved(options.Types)
 	}
 	provider, err := kwok.New(options)
@@ -262,7 +263,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
 		Departed:      w.departures.Add,
-		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Pods: w.o.pods, Overlays: w.o.on["NodeOverlay"], Replicas: w.o.proactive,
+		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Pods: w.o.pods, Overlays: w.o.on.On(gates.NodeOverlay), Replicas: w.o.proactive,
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalog: w.o.timers.Catalog,
@@ -274,7 +275,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 		return fmt.Errorf("setting up the store: %w", err)
 	}
 	w.store = store
-	if provider, ok := w.provider.(cloud.Overlaid); ok && w.o.on["NodeOverlay"] {
+	if provider, ok := w.provider.(cloud.Overlaid); ok && w.o.on.On(gates.NodeOverlay) {
 		provider.SetOverlay(store.Overlaid)
 	}
 	if err := store.Watch(ctx, w.mgr.GetCache()); err != nil {
@@ -333,7 +334,7 @@ func (w *wiring) guard(snap *model.Snapshot) *guard.Guard {
 // disruption returns the options of disruption that the flags set.
 func (w *wiring) disruption() disruption.Options {
 	return disruption.Options{Placement: w.o.placement, UnreadyBrake: w.o.brake, WorkBudget: searchBudgets * w.o.workBudget,
-		SpotToSpot: w.o.on["SpotToSpotConsolidation"], Static: w.o.on["StaticCapacity"]}
+		SpotToSpot: w.o.on.On(gates.SpotToSpotConsolidation), Static: w.o.on.On(gates.StaticCapacity)}
 }
 
 // addLoops adds the loops and returns the one that knows the pods that each node was launched for.
@@ -371,7 +372,7 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 			Log: log.WithName("disruption")},
 	}
 	replicas := &static.Loop{
-		Snapshot: snapshot, Writer: w.executor, On: w.o.on["StaticCapacity"],
+		Snapshot: snapshot, Writer: w.executor, On: w.o.on.On(gates.StaticCapacity),
 		Changed: w.store.Subscribe(cluster.NodesChanged | cluster.PoolsChanged), Timers: w.o.timers, Clock: w.clock,
 		Report: static.Reporter{Why: explain.Verdict, Recorder: w.recorder, Log: log.WithName("static")},
 	}
@@ -442,7 +443,7 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 		},
 	}
 	parts = append(parts, &quota.Status{Client: w.mgr.GetClient(), Store: w.store, Recorder: w.recorder, Metrics: w.metrics, Clock: w.clock, Pause: time.Second})
-	if w.o.on["NodeOverlay"] {
+	if w.o.on.On(gates.NodeOverlay) {
 		parts = append(parts, &nodeoverlay.Status{Client: w.mgr.GetClient(), Store: w.store, Metrics: w.metrics, Retry: timers.RetryMax})
 	}
 	for _, p := range append(parts, w.repair(brake)...) {
@@ -467,7 +468,7 @@ func beforeReady(complete func(context.Context, *corev1.Node) error,
 // repair returns the node repair controller, if the gate is enabled and the provider defines repair conditions.
 func (w *wiring) repair(brake *removal.Brake) []part {
 	repairer, knows := w.provider.(cloud.Repairer)
-	if !w.o.on["NodeRepair"] || !knows {
+	if !w.o.on.On(gates.NodeRepair) || !knows {
 		return nil
 	}
 	return []part{&node.Repair{

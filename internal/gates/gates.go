@@ -1,5 +1,5 @@
-// Package gates reads the value of --feature-gates. The controller, and the commands that decide as the controller
-// does, must accept the same gates.
+// Package gates lists the features that users switch (Features), and reads the value of --feature-gates. The controller,
+// and the commands that decide as the controller does, must accept the same gates.
 //
 //	"Name=true,Other=false" --Read--> the gates that are set, notes about those without effect
 //
@@ -8,22 +8,19 @@ package gates
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
 
-// known lists Karpenter's feature gates (https://karpenter.sh/docs/reference/settings/#feature-gates).
-var known = []string{"ReservedCapacity", "SpotToSpotConsolidation", "NodeRepair", "StaticCapacity", "NodeOverlay", "CapacityBuffer"}
-
 // Set holds the gates that were set to a value.
 type Set map[string]bool
 
-// Off reports whether a gate was set to false. A gate that is not set has Karpenter's default, which is true for all
-// gates that callers pass.
-func (s Set) Off(gate string) bool {
-	on, set := s[gate]
-	return set && !on
+// On reports whether a gate is on: as it was set, or by default. It panics for a gate that does not exist.
+func (s Set) On(gate string) bool {
+	if on, set := s[gate]; set {
+		return on
+	}
+	return find(gate).Default == "true"
 }
 
 // Read parses the value of --feature-gates. It returns the gates that are set, and notes about unknown ones.
@@ -38,7 +35,7 @@ func Read(text string) (on Set, notes []string, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("--feature-gates: %q, want Name=true or Name=false", item)
 		}
-		if !slices.Contains(known, name) {
+		if find(name) == nil {
 			notes = append(notes, "feature gate "+name+" is not known and ignored")
 		}
 		on[name] = yes

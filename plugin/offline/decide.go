@@ -50,7 +50,7 @@ func newInputSet(o *Manifests, now time.Time, p Policy) (*InputSet, error) {
 		return nil, inputErrorf("%w", err)
 	}
 	for i := range w.sale.Catalogs {
-		if c := &w.sale.Catalogs[i]; on.Off("ReservedCapacity") {
+		if c := &w.sale.Catalogs[i]; !on.On(gates.ReservedCapacity) {
 			c.Types = cloud.WithoutReserved(c.Types)
 		}
 	}

@@ -77,7 +77,7 @@ func (p *Policy) options() placement.Options {
 // disruptOptions converts the policy to options of the engine.
 func (p *Policy) disruptOptions() disruption.Options {
 	on, _, _ := gates.Read(p.FeatureGates) // validated before
-	opts := disruption.Options{Placement: p.options(), Economics: p.Economics.options(), SpotToSpot: on["SpotToSpotConsolidation"], Static: on["StaticCapacity"]}
+	opts := disruption.Options{Placement: p.options(), Economics: p.Economics.options(), SpotToSpot: on.On(gates.SpotToSpotConsolidation), Static: on.On(gates.StaticCapacity)}
 	opts.UnreadyBrake, _ = disruption.ParseUnreadyBrake(p.UnreadyBrake) // validated before
 	opts.Placement.AskNodes, opts.Placement.WorkBudget = false, 0       // what-ifs are not limited
 	return opts
