@@ -1,11 +1,11 @@
 // Package web serves the page: the views of a cluster as pictures and tables in a browser.
 //
-//	Source: Read (a live cluster or a file) --> offline.Overview --+--> picture: canvas, SVG, PNG
+//	Source: Read (a live cluster or a file) --> offline.Overview --+--> picture: canvas, SVG
 //	                                                              +--> view.Sheet: table, CSV, JSON
 //	token (fragment of the printed address) --> cookie --> every other request
 //
 // Tables are HTML that needs no script. Pictures of many boxes are painted on a canvas by assets/page.js; all others are
-// SVG in the page. The state of a view is its address: format=json, csv, svg or png gives the same rows in another form.
+// SVG in the page. The state of a view is its address: format=json, csv or svg gives the same rows in another form.
 //
 // Nothing is read or computed without a request: an open page keeps a stream, during which the cluster is read
 // periodically. Parts that take long are computed in the background for as long as a page asks for them, see job.

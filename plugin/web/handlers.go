@@ -83,7 +83,7 @@ const (
 )
 
 // formats are those of a view besides the page; view is the picture for the script.
-var formats = []string{"json", "csv", "svg", "png"}
+var formats = []string{"json", "csv", "svg"}
 
 // longPatience is how long a request for a document waits.
 const longPatience = 15 * time.Minute
@@ -208,8 +208,6 @@ func write(w http.ResponseWriter, r *http.Request, format string, at *reading, n
 		kind, err = "text/csv", v.Sheet.WriteCSV(&out)
 	case format == "svg":
 		kind, err = "image/svg+xml", v.Picture.WriteSVG(&out, picture.Options{Document: true})
-	case format == "png":
-		kind, err = "image/png", v.Picture.WritePNG(&out, picture.Options{Document: true})
 	case format == "view":
 		kind, err = "application/octet-stream", v.Picture.WriteWire(&out)
 	default:
@@ -217,11 +215,7 @@ func write(w http.ResponseWriter, r *http.Request, format string, at *reading, n
 		return
 	}
 	if err != nil {
-		status := http.StatusInternalServerError
-		if errors.Is(err, picture.ErrTooLarge) {
-			status = http.StatusUnprocessableEntity
-		}
-		http.Error(w, err.Error(), status)
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	if format != "view" && format != "svg" && r.URL.Query().Get("download") != "" {

@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +19,6 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/plugin/offline"
-	"github.com/karpenter-go/karpenter/plugin/web/picture"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
@@ -245,10 +243,6 @@ func TestFormats(t *testing.T) {
 		if err := xml.Unmarshal([]byte(text), new(struct{})); err != nil || !strings.Contains(text, "<rect") {
 			t.Errorf("%s: SVG: %v", path, err)
 		}
-		text, _ = c.get(joined + "png")
-		if image, err := png.Decode(strings.NewReader(text)); err != nil || image.Bounds().Dx() < 600 {
-			t.Errorf("%s: PNG: %v", path, err)
-		}
 		if _, answer := c.get(joined + "pdf"); answer.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: an unknown format is answered with %s", path, answer.Status)
 		}
@@ -469,18 +463,6 @@ func TestSummary(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-// TestPictureTooLargeForPNG checks that a picture without a PNG is no fault of the server, and has an SVG.
-func TestPictureTooLargeForPNG(t *testing.T) {
-	tall := &shown{Sheet: &view.Sheet{}, Picture: &picture.Picture{Width: usualWidth, Height: 1 << 30}}
-	for format, want := range map[string]int{"png": http.StatusUnprocessableEntity, "svg": http.StatusOK} {
-		w := httptest.NewRecorder()
-		write(w, httptest.NewRequest(http.MethodGet, "/fleet?format="+format, nil), format, nil, "fleet", tall)
-		if w.Code != want || format == "png" && !strings.Contains(w.Body.String(), "SVG has no limit") {
-			t.Errorf("%s: status %d, want %d: %s", format, w.Code, want, w.Body)
 		}
 	}
 }

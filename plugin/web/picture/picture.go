@@ -1,8 +1,8 @@
 // Package picture draws the views of the page: it turns the values of package view into rectangles, roles of color and
 // words.
 //
-//	view.Fleet   --> Fleet, Plan, Map --+               +--> SVG     a document, or part of a page
-//	view.Pending --> Pending            +--> Picture  --+--> PNG     the same without a browser
+//	view.Fleet   --> Fleet, Plan, Map --+
+//	view.Pending --> Pending            +--> Picture  --+--> SVG     a document, or part of a page
 //	view.Blocker --> Savings            |               +--> Wire    columns of numbers, which the page's script
 //	view.Cost    --> Cost             --+                            paints on a canvas
 //

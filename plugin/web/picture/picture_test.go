@@ -5,10 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"encoding/xml"
-	"errors"
 	"flag"
 	"fmt"
-	"image/png"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -256,48 +254,6 @@ func TestWire(t *testing.T) {
 	for i, b := range p.Boxes {
 		if x := int(binary.LittleEndian.Uint16(columns[2*i:])); x != b.X {
 			t.Fatalf("box %d is at %d, want %d", i, x, b.X)
-		}
-	}
-}
-
-// TestPNG checks the size of an image, and that it is not empty.
-func TestPNG(t *testing.T) {
-	all := pictures(fleet())
-	for _, name := range []string{"fleet-workload", "map", "savings", "pending", "plan"} {
-		p := all[name]
-		var out bytes.Buffer
-		if err := p.WritePNG(&out, picture.Options{Palette: &picture.Dark, Document: true}); err != nil {
-			t.Fatal(err)
-		}
-		image, err := png.Decode(&out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		colors := map[string]bool{}
-		for x := 0; x < image.Bounds().Dx(); x += 3 {
-			for y := 0; y < image.Bounds().Dy(); y += 3 {
-				colors[fmt.Sprint(image.At(x, y))] = true
-			}
-		}
-		if len(colors) < 3 || image.Bounds().Dx() < 2*p.Width {
-			t.Errorf("%s: %d colors, %v", name, len(colors), image.Bounds())
-		}
-	}
-}
-
-// TestPNGTooLarge checks that the memory for an image is bounded, at each width, and that the error names the limit.
-func TestPNGTooLarge(t *testing.T) {
-	for width, most := range map[int]int{280: 119837, 1160: 28926, 3200: 10485} {
-		for _, height := range []int{most/2 + 1, 1 << 40} {
-			var out bytes.Buffer
-			err := (&picture.Picture{Width: width, Height: height}).WritePNG(&out, picture.Options{})
-			if !errors.Is(err, picture.ErrTooLarge) || out.Len() > 0 {
-				t.Fatalf("an image of %d x %d: %v and %d bytes, want ErrTooLarge", width, height, err, out.Len())
-			}
-			if want := fmt.Sprintf("it is %d pixels high, and at this width an image has at most %d;", 2*height,
-				most); !strings.Contains(err.Error(), want) {
-				t.Errorf("an image of %d x %d: %v, want %q", width, height, err, want)
-			}
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package view is what the page shows, as plain data: a fleet, its cost, the pending pods, what keeps nodes, and a plan
 // as steps between two fleets.
 //
-//	offline.Overview --> Fleet, Cost, Pending, Savings, Plan --+--> picture.Picture (canvas, SVG, PNG)
+//	offline.Overview --> Fleet, Cost, Pending, Savings, Plan --+--> picture.Picture (canvas, SVG)
 //	                                                           +--> Sheet           (table, CSV, JSON)
 //
 // A picture and a sheet of a view have the same rows in the same order: both are made from the values of this package,
