@@ -95,14 +95,14 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if o.memoryLimit > 0 {
 		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)
 	}
-	if o.probes, err = serveProbes(o.healthPort); err != nil {
+	p, err := newProcess(o)
+	if err != nil {
 		return err
 	}
-	defer o.probes.close()
-	o.identity, o.rejoins = electionIdentity()
+	defer p.probes.close()
 	find := func() (*rest.Config, *version.Info, error) { return connect(o) }
-	if o.rejoins {
-		find = func() (*rest.Config, *version.Info, error) { return reconnect(ctx, o, log) }
+	if p.rejoins {
+		find = func() (*rest.Config, *version.Info, error) { return p.reconnect(ctx, log) }
 	}
 	config, server, err := find()
 	if err == nil {
@@ -114,17 +114,17 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	for _, line := range o.olderNotes() {
 		log.Info(line)
 	}
-	o.probes.waits("starting")
-	mgr, err := newController(ctx, o, config, server)
+	p.probes.waits("starting")
+	mgr, err := newController(ctx, p, config, server)
 	if err != nil {
 		return err
 	}
 	log.Info("starting", "version", programVersion(), "cloudProvider", o.cloudProvider, "serverVersion", server.GitVersion)
-	err = o.lead(ctx, mgr)
+	err = p.lead(ctx, mgr)
 	if lostElection(ctx, err) {
-		log.Info("the Lease is lost; starting again as a standby", "identity", o.identity)
+		log.Info("the Lease is lost; starting again as a standby", "identity", p.identity)
 		flush()
-		err = startAgain(o.identity)
+		err = startAgain(p.identity)
 	}
 	if err != nil {
 		return fmt.Errorf("running the controller: %w", err)
@@ -149,7 +149,6 @@ func connect(o *controllerOptions) (*rest.Config, *version.Info, error) {
 	}
 	config.QPS, config.Burst = o.qps, o.burst
 	config.UserAgent = "karpenter/" + programVersion()
-	o.unreadable = newUnreadables()
 	brief := rest.CopyConfig(config)
 	brief.Timeout = connectTimeout
 	client, err := discovery.NewDiscoveryClientForConfig(brief)

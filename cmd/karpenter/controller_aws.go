@@ -110,7 +110,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.o.insist(ctx, "the source of AWS credentials", func() error { return aws.Credentials(ctx, cfg) }); err != nil {
+	if err := w.process.insist(ctx, "the source of AWS credentials", func() error { return aws.Credentials(ctx, cfg) }); err != nil {
 		return err
 	}
 	asked := discovery.Kubernetes{FromEKS: a.eksControlPlane, Endpoint: a.clusterEndpoint, CABundle: a.caBundle}
@@ -121,7 +121,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	metrics := telemetry.NewAWS(ctrlmetrics.Registry)
 	cfg.APIOptions = append(cfg.APIOptions, watchSDK(metrics), guardSDK(w.leading))
 	clients := aws.ClientsOf(cfg)
-	if err := w.o.insist(ctx, "EC2", func() error { return aws.Reachable(ctx, clients) }); err != nil {
+	if err := w.process.insist(ctx, "EC2", func() error { return aws.Reachable(ctx, clients) }); err != nil {
 		return err
 	}
 	provider, err := aws.New(aws.Options{
@@ -133,7 +133,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = w.o.insist(ctx, "EKS", func() error {
+	err = w.process.insist(ctx, "EKS", func() error {
 		_, err := provider.Sources().Cluster.Facts(ctx)
 		return err
 	})

@@ -18,7 +18,7 @@ func (w *wiring) guardLease() {
 		Clocks:   transport.Clocks(),
 		Lost: func(holder string) {
 			w.mgr.GetLogger().Info("another process leads; nothing is written", "holder", holder)
-			w.o.lost()
+			w.process.endLead()
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -38,21 +37,11 @@ type controllerOptions struct {
 	electionName            string
 	electionNamespace       string
 	electionLease           time.Duration
-	// stopLeading ends the running manager.
-	stopLeading context.CancelCauseFunc
-	// identity is the identity of this process in the leader election.
-	identity string
-	// unreadable reports objects that cannot be read.
-	unreadable *unreadables
-	// rejoins means that this process replaces an earlier program in the same container.
-	rejoins bool
-	// probes are served from the start.
-	probes      *probes
-	memoryLimit int64
-	cpuRequests int64
-	service     string
-	servicePort int // 0: the webhook's
-	webhookPort int
+	memoryLimit             int64
+	cpuRequests             int64
+	service                 string
+	servicePort             int // 0: the webhook's
+	webhookPort             int
 	// webhookClientCA is a file with certificates.
 	webhookClientCA string
 

@@ -39,6 +39,29 @@ const identityVariable = "KARPENTER_GO_ELECTION_IDENTITY"
 // rejoinPause is the time between two attempts to reach the API server.
 const rejoinPause = 500 * time.Millisecond
 
+// process is what the program has besides its options: it exists before there is a manager, and when one has ended.
+type process struct {
+	o *controllerOptions
+	// identity is that in the leader election; rejoins means that an earlier program in the same container had it.
+	identity string
+	rejoins  bool
+	// probes are served from the start.
+	probes *probes
+	// unreadable reports objects that cannot be read.
+	unreadable *unreadables
+	// stopLeading ends the running manager, if there is one.
+	stopLeading context.CancelCauseFunc
+}
+
+// newProcess returns the process, which serves probes from now on.
+func newProcess(o *controllerOptions) (*process, error) {
+	p := &process{o: o, unreadable: newUnreadables()}
+	p.identity, p.rejoins = electionIdentity()
+	var err error
+	p.probes, err = serveProbes(o.healthPort)
+	return p, err
+}
+
 // electionIdentity returns the identity of this process in the leader election, and whether an earlier program of the
 // process already used it.
 func electionIdentity() (identity string, rejoined bool) {
@@ -53,7 +76,8 @@ func electionIdentity() (identity string, rejoined bool) {
 }
 
 // electionLock returns the Lease of the election. Events report which process leads.
-func (o *controllerOptions) electionLock(config *rest.Config, scheme *runtime.Scheme) (resourcelock.Interface, error) {
+func (p *process) electionLock(config *rest.Config, scheme *runtime.Scheme) (resourcelock.Interface, error) {
+	o := p.o
 	if o.noElection {
 		return nil, nil
 	}
@@ -68,10 +92,10 @@ func (o *controllerOptions) electionLock(config *rest.Config, scheme *runtime.Sc
 		return nil, fmt.Errorf("setting up the leader election: %w", err)
 	}
 	namespace := ownNamespace(o.electionNamespace)
-	told := record.NewBroadcaster()
-	told.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(namespace)})
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(namespace)})
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, o.electionName, client.CoreV1(), client.CoordinationV1(),
-		resourcelock.ResourceLockConfig{Identity: o.identity, EventRecorder: told.NewRecorder(scheme, corev1.EventSource{Component: o.identity})})
+		resourcelock.ResourceLockConfig{Identity: p.identity, EventRecorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: p.identity})})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the leader election: %w", err)
 	}
@@ -83,10 +107,10 @@ func (o *controllerOptions) electionRenewal() time.Duration { return o.electionL
 
 // lead runs the manager until the context ends or this process stops leading, which is an error. It does not wait for
 // work in progress when another process leads, because this process may not write anymore.
-func (o *controllerOptions) lead(ctx context.Context, mgr manager.Manager) error {
+func (p *process) lead(ctx context.Context, mgr manager.Manager) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	o.stopLeading = stop
+	p.stopLeading = stop
 	err := mgr.Start(running)
 	if cause := context.Cause(running); errors.Is(cause, errAnotherLeads) && ctx.Err() == nil {
 		return cause
@@ -98,10 +122,10 @@ func (o *controllerOptions) lead(ctx context.Context, mgr manager.Manager) error
 // controller-runtime.
 var errAnotherLeads = errors.New(leaseGivenBack + ": another process holds the Lease")
 
-// lost makes the manager stop leading.
-func (o *controllerOptions) lost() {
-	if o.stopLeading != nil {
-		o.stopLeading(errAnotherLeads)
+// endLead makes the manager stop leading.
+func (p *process) endLead() {
+	if p.stopLeading != nil {
+		p.stopLeading(errAnotherLeads)
 	}
 }
 
@@ -125,12 +149,12 @@ func startAgain(identity string) error {
 
 // reconnect connects to the cluster after its API server was unreachable, however long that takes. Meanwhile the
 // process is alive and not ready (probes).
-func reconnect(ctx context.Context, o *controllerOptions, log logr.Logger) (*rest.Config, *version.Info, error) {
-	o.probes.waits("the API server is away")
+func (p *process) reconnect(ctx context.Context, log logr.Logger) (*rest.Config, *version.Info, error) {
+	p.probes.waits("the API server is away")
 	var config *rest.Config
 	var server *version.Info
 	err := untilAnswered(ctx, log.WithValues("for", "the API server"), func() (err error) {
-		config, server, err = connect(o)
+		config, server, err = connect(p.o)
 		return err
 	})
 	return config, server, err
@@ -157,11 +181,11 @@ func untilAnswered(ctx context.Context, log logr.Logger, try func() error) error
 
 // insist calls try, which needs a response from outside. A program that has only just started ends with the error, so
 // that its user sees it. A program that replaces an earlier one had the response before, and waits for it.
-func (o *controllerOptions) insist(ctx context.Context, who string, try func() error) error {
-	if !o.rejoins {
+func (p *process) insist(ctx context.Context, who string, try func() error) error {
+	if !p.rejoins {
 		return try()
 	}
-	o.probes.waits(who + " does not answer")
-	defer o.probes.waits("starting")
+	p.probes.waits(who + " does not answer")
+	defer p.probes.waits("starting")
 	return untilAnswered(ctx, ctrl.LoggerFrom(ctx).WithValues("for", who), try)
 }

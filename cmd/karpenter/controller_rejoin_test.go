@@ -46,8 +46,10 @@ func TestElectionIdentity(t *testing.T) {
 // first list is complete.
 func TestElectionLeavesTheConfiguration(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1", UserAgent: "karpenter/test"}
-	o := &controllerOptions{identity: "a", electionName: "lease", electionNamespace: "kube-system", electionLease: 15 * time.Second}
-	if _, err := o.electionLock(config, runtime.NewScheme()); err != nil {
+	p := &process{identity: "a", o: &controllerOptions{
+		electionName: "lease", electionNamespace: "kube-system", electionLease: 15 * time.Second,
+	}}
+	if _, err := p.electionLock(config, runtime.NewScheme()); err != nil {
 		t.Fatal(err)
 	}
 	if config.Timeout != 0 || config.UserAgent != "karpenter/test" {
@@ -98,14 +100,14 @@ func TestReconnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &controllerOptions{kubeconfig: kubeconfig, healthPort: freePort(t), qps: 10, burst: 10}
-	var err error
-	if o.probes, err = serveProbes(o.healthPort); err != nil {
+	p, err := newProcess(o)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer o.probes.close()
+	defer p.probes.close()
 	found := make(chan error, 1)
 	go func() {
-		_, version, err := reconnect(t.Context(), o, testr.New(t))
+		_, version, err := p.reconnect(t.Context(), testr.New(t))
 		if err == nil && version.GitVersion != "v1.36.0" {
 			err = fmt.Errorf("found %+v", version)
 		}
@@ -119,13 +121,13 @@ func TestReconnect(t *testing.T) {
 	if err := <-found; err != nil {
 		t.Error(err)
 	}
-	o.probes.waits("starting")
+	p.probes.waits("starting")
 	if alive, ready := fetch(at+"/healthz"), fetch(at+"/readyz"); alive != "ok" || ready != "starting\n" {
 		t.Errorf("before the manager runs it is alive %q, ready %q", alive, ready)
 	}
 	// An error that waiting does not resolve ends reconnect at once.
 	o.kubeconfig = filepath.Join(t.TempDir(), "none")
-	if _, _, err := reconnect(t.Context(), o, testr.New(t)); err == nil {
+	if _, _, err := p.reconnect(t.Context(), testr.New(t)); err == nil {
 		t.Error("a missing kubeconfig is waited for")
 	}
 }
@@ -135,23 +137,23 @@ func TestReconnect(t *testing.T) {
 // checks decide whether it is ready.
 func TestInsist(t *testing.T) {
 	o := &controllerOptions{healthPort: freePort(t)}
-	var err error
-	if o.probes, err = serveProbes(o.healthPort); err != nil {
+	p, err := newProcess(o)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer o.probes.close()
+	defer p.probes.close()
 	if _, err := serveProbes(o.healthPort); err == nil || !strings.Contains(err.Error(), "serving health probes") {
 		t.Errorf("a port that is in use is served: %v", err)
 	}
 	away := errors.New("no answer")
-	if err := o.insist(t.Context(), "EC2", func() error { return away }); !errors.Is(err, away) {
+	if err := p.insist(t.Context(), "EC2", func() error { return away }); !errors.Is(err, away) {
 		t.Errorf("the first program gets %v", err)
 	}
-	o.rejoins = true
+	p.rejoins = true
 	var back atomic.Bool
 	answered := make(chan error, 1)
 	go func() {
-		answered <- o.insist(t.Context(), "EC2", func() error {
+		answered <- p.insist(t.Context(), "EC2", func() error {
 			if back.Load() {
 				return nil
 			}
@@ -167,11 +169,11 @@ func TestInsist(t *testing.T) {
 		t.Error(err)
 	}
 	wrong := cli.UsageErrorf("there is no such region")
-	if err := o.insist(t.Context(), "EC2", func() error { return wrong }); !errors.Is(err, wrong) {
+	if err := p.insist(t.Context(), "EC2", func() error { return wrong }); !errors.Is(err, wrong) {
 		t.Errorf("an error that waiting does not resolve gives %v", err)
 	}
 	var synced atomic.Bool
-	o.probes.answer(map[string]healthz.Checker{"manager": func(*http.Request) error {
+	p.probes.answer(map[string]healthz.Checker{"manager": func(*http.Request) error {
 		if !synced.Load() {
 			return away
 		}

@@ -174,7 +174,7 @@ func (u *unreadables) isNews(object client.Object, err error) bool {
 // watchBroke receives the error of a list or watch of the cache.
 func (w *wiring) watchBroke(err error) {
 	w.store.Recheck()
-	w.o.unreadable.failed(err)
+	w.process.unreadable.failed(err)
 }
 
 // addUnreadable starts the search for objects that cannot be decoded, before the caches are filled.
@@ -187,6 +187,6 @@ func (w *wiring) addUnreadable() error {
 		kinds = append(kinds, kwokv1alpha1.GroupVersion.WithKind(kwokv1alpha1.Kind))
 	}
 	return w.mgr.Add(beforeCaches{start: func(ctx context.Context) error {
-		return w.o.unreadable.search(ctx, w.mgr.GetAPIReader(), w.mgr.GetScheme(), kinds)
+		return w.process.unreadable.search(ctx, w.mgr.GetAPIReader(), w.mgr.GetScheme(), kinds)
 	}})
 }

@@ -67,12 +67,12 @@ func TestUnreadableIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := &controllerOptions{unreadable: newUnreadables()}
+	broken := newUnreadables()
 	reader, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := cluster.CacheOptions(o.unreadable.failed)
+	options := cluster.CacheOptions(broken.failed)
 	options.Scheme = scheme
 	pools, err := cache.New(config, options)
 	if err != nil {
@@ -81,12 +81,12 @@ func TestUnreadableIsNamed(t *testing.T) {
 	if _, err := pools.GetInformer(t.Context(), &karpv1.NodePool{}, cache.BlockUntilSynced(false)); err != nil {
 		t.Fatal(err)
 	}
-	if err := o.unreadable.connect(t.Context(), config, scheme); err != nil {
+	if err := broken.connect(t.Context(), config, scheme); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = pools.Start(t.Context()) }()
 	go func() {
-		_ = o.unreadable.search(t.Context(), reader, scheme, []schema.GroupVersionKind{karpv1.GroupVersion.WithKind("NodePool")})
+		_ = broken.search(t.Context(), reader, scheme, []schema.GroupVersionKind{karpv1.GroupVersion.WithKind("NodePool")})
 	}()
 	said := map[string]string{}
 	eventually(t, "an event on the pool", func() bool {

@@ -62,6 +62,7 @@ const nominationBurst = 1000
 
 // wiring holds the parts of the controller while it is assembled.
 type wiring struct {
+	process  *process
 	o        *controllerOptions
 	mgr      manager.Manager
 	metrics  *telemetry.Metrics
@@ -88,17 +89,18 @@ type wiring struct {
 //
 //	manager: cache --> store --> loops --> executor --> API
 //	           \--> controllers (pool, claim, node) --> provider
-func newController(ctx context.Context, o *controllerOptions, config *rest.Config, server *version.Info) (manager.Manager, error) {
-	w := &wiring{o: o, stock: make(chan struct{}, 1)}
+func newController(ctx context.Context, p *process, config *rest.Config, server *version.Info) (manager.Manager, error) {
+	o := p.o
+	w := &wiring{process: p, o: o, stock: make(chan struct{}, 1)}
 	scheme, err := api.NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	lock, err := o.electionLock(config, scheme)
+	lock, err := p.electionLock(config, scheme)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.unreadable.connect(ctx, config, scheme); err != nil {
+	if err := p.unreadable.connect(ctx, config, scheme); err != nil {
 		return nil, err
 	}
 	// All writes go through the guard, except those of the election and events about objects that cannot be read.
@@ -299,7 +301,7 @@ func (w *wiring) addHealth(context.Context) error {
 		}
 		return nil
 	}
-	w.o.probes.answer(map[string]healthz.Checker{"ping": healthz.Ping, "manager": synced, "crd": served})
+	w.process.probes.answer(map[string]healthz.Checker{"ping": healthz.Ping, "manager": synced, "crd": served})
 	return nil
 }
 
