@@ -20,11 +20,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// addCensus adds the metrics that are computed at collection time, unless the flags exclude them.
+// addCensus adds the metrics that are computed at collection time.
 func (w *wiring) addCensus(ctx context.Context) error {
-	if w.o.noObservability {
-		return nil
-	}
 	classes, err := controller.ClassesOf(w.provider, w.mgr.GetScheme())
 	if err != nil {
 		return err

@@ -35,11 +35,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
-	"github.com/karpenter-go/karpenter/internal/controller/nodeoverlay"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
 	"github.com/karpenter-go/karpenter/internal/controller/provision"
 	"github.com/karpenter-go/karpenter/internal/controller/quota"
-	"github.com/karpenter-go/karpenter/internal/controller/rejected"
 	"github.com/karpenter-go/karpenter/internal/controller/removal"
 	"github.com/karpenter-go/karpenter/internal/controller/static"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
@@ -120,13 +118,7 @@ func newController(ctx context.Context, p *process, config *rest.Config, server 
 	w.metrics.MeasureClient()
 	w.leading.Refused = func(what string) { w.metrics.LeaderRefusedWrites.WithLabelValues(what).Inc() }
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)
-	if err := w.addUnreadable(); err != nil {
-		return nil, err
-	}
-	if err := w.addConversion(); err != nil {
-		return nil, err
-	}
-	for _, step := range []func(context.Context) error{w.addProvider, w.addStore, w.addCensus, w.addHealth} {
+	for _, step := range []func(context.Context) error{w.addProvider, w.addStore, w.addHealth, w.addExecutor} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -134,17 +126,7 @@ func newController(ctx context.Context, p *process, config *rest.Config, server 
 	if err := controller.Index(ctx, w.mgr); err != nil {
 		return nil, err
 	}
-	if err := w.addExecutor(config); err != nil {
-		return nil, err
-	}
-	provisioner, err := w.addLoops(nominates(o.podPlacement, server))
-	if err != nil {
-		return nil, err
-	}
-	if err := w.addControllers(provisioner); err != nil {
-		return nil, err
-	}
-	return w.mgr, w.addLegacy(ctx)
+	return w.mgr, w.addParts(ctx, nominates(o.podPlacement, server))
 }
 
 func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
@@ -305,9 +287,9 @@ func (w *wiring) addHealth(context.Context) error {
 	return nil
 }
 
-func (w *wiring) addExecutor(config *rest.Config) error {
+func (w *wiring) addExecutor(context.Context) error {
 	// Nominations have a rate limit of their own, so that a thousand of them do not delay the writing of claims.
-	separate := rest.CopyConfig(config)
+	separate := rest.CopyConfig(w.config)
 	separate.Burst = max(separate.Burst, nominationBurst)
 	nominations, err := client.New(separate, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()})
 	if err != nil {
@@ -339,17 +321,19 @@ func (w *wiring) disruption() disruption.Options {
 		SpotToSpot: w.o.on.On(gates.SpotToSpotConsolidation), Static: w.o.on.On(gates.StaticCapacity)}
 }
 
-// addLoops adds the loops and returns the one that knows the pods that each node was launched for.
-func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
+// snapshot returns the cluster as it is now.
+func (w *wiring) snapshot() *model.Snapshot {
+	snap := w.store.Snapshot(w.clock.Now())
+	w.newest.Store(snap)
+	return snap
+}
+
+// provisioner returns the loop that launches nodes, which knows the pods that each node was launched for.
+func (w *wiring) provisioner(nominate bool) *provision.Loop {
 	log := w.mgr.GetLogger()
 	log.Info("choosing how pods are placed", "nominate", nominate)
-	snapshot := func() *model.Snapshot {
-		snap := w.store.Snapshot(w.clock.Now())
-		w.newest.Store(snap)
-		return snap
-	}
-	provisioner := &provision.Loop{
-		Snapshot: snapshot,
+	return &provision.Loop{
+		Snapshot: w.snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost),
 		ReplicasAsked: w.store.Subscribe(cluster.ReplicasAsked), HoldDisruption: w.store.Nominate,
@@ -361,8 +345,11 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 			Metrics: w.metrics, Recorder: w.recorder, Log: log.WithName("provisioner"),
 		},
 	}
-	disrupter := &disrupt.Loop{
-		Snapshot: snapshot, Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
+}
+
+func (w *wiring) disrupter() *disrupt.Loop {
+	return &disrupt.Loop{
+		Snapshot: w.snapshot, Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
 			opts := w.disruption()
 			opts.NoSearch = !search
 			return disruption.Propose(snap, opts)
@@ -371,50 +358,25 @@ func (w *wiring) addLoops(nominate bool) (*provision.Loop, error) {
 		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.PDBsChanged),
 		Timers:  w.o.timers, Clock: w.clock,
 		Report: disrupt.Reporter{Options: w.disruption(), Why: explain.Verdict, Metrics: w.metrics, Recorder: w.recorder,
-			Log: log.WithName("disruption")},
+			Log: w.mgr.GetLogger().WithName("disruption")},
 	}
-	replicas := &static.Loop{
-		Snapshot: snapshot, Writer: w.executor, On: w.o.on.On(gates.StaticCapacity),
+}
+
+func (w *wiring) replicas() *static.Loop {
+	return &static.Loop{
+		Snapshot: w.snapshot, Writer: w.executor, On: w.o.on.On(gates.StaticCapacity),
 		Changed: w.store.Subscribe(cluster.NodesChanged | cluster.PoolsChanged), Timers: w.o.timers, Clock: w.clock,
-		Report: static.Reporter{Why: explain.Verdict, Recorder: w.recorder, Log: log.WithName("static")},
+		Report: static.Reporter{Why: explain.Verdict, Recorder: w.recorder, Log: w.mgr.GetLogger().WithName("static")},
 	}
-	rejections := &rejected.Reporter{
-		List: w.store.Rejected, Changed: w.store.Subscribe(cluster.RejectedChanged), Recorder: w.recorder, Log: log.WithName("state"),
-	}
-	startDisrupter, err := w.addBuffers(snapshot, disrupter.Start)
-	return provisioner, errors.Join(err,
-		w.mgr.Add(w.whenSynced(provisioner.Start)), w.mgr.Add(w.whenSynced(startDisrupter)), w.mgr.Add(w.whenSynced(replicas.Start)),
-		w.mgr.Add(w.whenSynced(rejections.Start)), w.mgr.Add(w.whenSynced(w.watchBound)))
 }
 
-// whenSynced starts a loop on the leader once the store has seen the whole cluster.
-func (w *wiring) whenSynced(start func(context.Context) error) manager.Runnable {
-	return manager.RunnableFunc(func(ctx context.Context) error {
-		if !w.store.WaitForSync(ctx) {
-			return nil
-		}
-		w.metrics.ClusterStateSynced.Set(1)
-		return start(ctx)
-	})
-}
-
-// part is a controller that can be registered.
-type part interface {
-	SetupWithManager(manager.Manager) error
-}
-
-func (w *wiring) addControllers(provisioner *provision.Loop) error {
-	health, timers := nodepool.NewHealth(), w.o.timers
-	brake, err := w.brake()
-	if err != nil {
-		return err
-	}
-	old := &nodelabel.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers}
-	parts := []part{
-		old,
+// claims returns the controllers of the life of claims.
+func (w *wiring) claims(provisioner *provision.Loop, labels *nodelabel.Reconciler, health *nodepool.Health, brake *removal.Brake) []part {
+	timers := w.o.timers
+	return []part{
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(old.Complete, provisioner.NominateFor), Attempted: health.Record,
+			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(labels.Complete, provisioner.NominateFor), Attempted: health.Record,
 			Failed: func(claim *karpv1.NodeClaim, why string) { w.causes.Note(claim.Name, why) },
 			// An offering that is unavailable for one pool must not be planned for another one either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogs(ctx) },
@@ -432,28 +394,32 @@ func (w *wiring) addControllers(provisioner *provision.Loop) error {
 		},
 		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
 		&nodeclaim.Protections{Client: w.mgr.GetClient(), Provider: w.provider, Rules: w.o.protection(), Recorder: w.recorder, Timers: timers},
+	}
+}
+
+// pools returns the controllers of pools and quotas.
+func (w *wiring) pools(health *nodepool.Health) []part {
+	timers := w.o.timers
+	return []part{
 		&nodepool.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health,
 			Barren:   newTypeless(w.provider, w.store.Vocabulary()).why,
 			Recorder: w.recorder, Metrics: w.metrics,
 		},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
-		&node.Reconciler{
-			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(node.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, Destination: provisioner.Destination, Protection: w.o.protection(),
-			Reports: brake.Reports, Ahead: w.skew.Ahead,
+		&quota.Status{
+			Client: w.mgr.GetClient(), Store: w.store, Recorder: w.recorder, Metrics: w.metrics, Clock: w.clock, Pause: time.Second,
 		},
 	}
-	parts = append(parts, &quota.Status{Client: w.mgr.GetClient(), Store: w.store, Recorder: w.recorder, Metrics: w.metrics, Clock: w.clock, Pause: time.Second})
-	if w.o.on.On(gates.NodeOverlay) {
-		parts = append(parts, &nodeoverlay.Status{Client: w.mgr.GetClient(), Store: w.store, Metrics: w.metrics, Retry: timers.RetryMax})
+}
+
+// nodes returns the controller of the removal of nodes.
+func (w *wiring) nodes(provisioner *provision.Loop, brake *removal.Brake) *node.Reconciler {
+	return &node.Reconciler{
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(node.Name), Recorder: w.recorder, Metrics: w.metrics,
+		Timers: w.o.timers, Clock: w.clock, Destination: provisioner.Destination, Protection: w.o.protection(),
+		Reports: brake.Reports, Ahead: w.skew.Ahead,
 	}
-	for _, p := range append(parts, w.repair(brake)...) {
-		if err := p.SetupWithManager(w.mgr); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // beforeReady runs just before a node opens for pods: it sets the node's last labels, then nominates the node's pods.
