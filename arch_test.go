@@ -172,6 +172,13 @@ var importRules = []importRule{
 		because: "convert is pure: objects in, model out; who has a client fetches them",
 	},
 	{
+		from: "./internal/cluster/state",
+		never: []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/go-logr/...", "net/...", "os/...", "context",
+			"./internal/..."},
+		except:  []string{"./internal/cloud", "./internal/cluster/convert", "./internal/engine/...", "./internal/cluster/state"},
+		because: "the controller and the commands that read files must make the same of the same objects: where those come from, and when, is not known here",
+	},
+	{
 		from:    "./internal/cloud",
 		never:   []string{"./internal/engine/bitset", "./internal/engine/label"},
 		because: "the provider interface is plain strings and integers, for the person who adds a provider",
@@ -344,7 +351,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/controller/rejected",
 		never:   []string{"./..."},
-		except:  []string{"./internal/cluster", "./internal/telemetry"},
+		except:  []string{"./internal/cluster/state", "./internal/telemetry"},
 		because: "the mirror rejects objects, and this package only reports them",
 	},
 	{
@@ -625,6 +632,8 @@ var (
 	// concurrent are the only files of the engine that may start goroutines or lock. Results must be reduced by the
 	// lowest index.
 	concurrent = []string{"internal/engine/placement/parallel.go"}
+	// lockedState is pure like the engine, but for its lock: informers show it objects at the same time.
+	lockedState = "internal/cluster/state"
 	// vague are package names that do not describe the package's subject.
 	vague = []string{"util", "utils", "common", "helper", "helpers", "type", "types", "config", "misc"}
 	// impureTime is what package time has besides types: the clock, and the machine's time zone.
@@ -688,7 +697,7 @@ func sourceViolations(files map[string]string) []string {
 			found = append(found, fmt.Sprintf("%s: package %s: name a package for the noun that it is about", name, file.Name))
 		}
 		found = append(found, sharedReads(fset, name, file)...)
-		if dir := path.Dir(name); strings.HasPrefix(dir, "internal/engine") || dir == "internal/testing/audit" {
+		if dir := path.Dir(name); strings.HasPrefix(dir, "internal/engine") || dir == "internal/testing/audit" || dir == lockedState {
 			engine[dir] = append(engine[dir], file)
 		}
 	}
@@ -753,7 +762,9 @@ func (p *purity) blame(at ast.Node, format string, args ...any) {
 }
 
 func (p *purity) file(file *ast.File) {
-	mayLock := slices.Contains(concurrent, p.fset.Position(file.Pos()).Filename)
+	name := p.fset.Position(file.Pos()).Filename
+	concurrently := slices.Contains(concurrent, name)
+	mayLock := concurrently || path.Dir(name) == lockedState
 	for _, spec := range file.Imports {
 		importPath := strings.Trim(spec.Path.Value, `"`)
 		switch {
@@ -766,19 +777,19 @@ func (p *purity) file(file *ast.File) {
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
-		p.node(n, mayLock)
+		p.node(n, concurrently)
 		return true
 	})
 }
 
-func (p *purity) node(n ast.Node, mayLock bool) {
+func (p *purity) node(n ast.Node, concurrently bool) {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:
 		if from, ok := p.packageOf(n.X); ok && from == "time" && slices.Contains(impureTime, n.Sel.Name) {
 			p.blame(n, "time.%s: time is the snapshot's Now", n.Sel.Name)
 		}
 	case *ast.GoStmt:
-		if !mayLock {
+		if !concurrently {
 			p.blame(n, "goroutine outside %v", concurrent)
 		}
 	case *ast.AssignStmt:
@@ -858,7 +869,8 @@ func TestImportRulesBite(t *testing.T) {
 		"./internal/engine/plan":      {"./internal/engine/model"},
 		"./internal/testing/audit":    {"./internal/engine/plan", "fmt"},
 		"./internal/engine/placement": {"./internal/engine/plan", "sync"},
-		"./internal/cluster":          {"./internal/cluster/convert", "sigs.k8s.io/controller-runtime/pkg/client"},
+		"./internal/cluster":          {"./internal/cluster/state", "sigs.k8s.io/controller-runtime/pkg/client"},
+		"./internal/cluster/state":    {"./internal/cluster/convert", "sync"},
 		"./internal/cluster/convert":  {"./internal/engine/model", "k8s.io/api/core/v1"},
 		"./internal/cloud":            {"context", "./api/karpenter/v1"},
 		"./internal/cloud/kwok":       {"./internal/cloud", "os"},
@@ -891,6 +903,9 @@ func TestImportRulesBite(t *testing.T) {
 		{"./internal/testing/audit", "./internal/engine/explain", imports{"./internal/engine/explain": {"./internal/engine/placement"}},
 			"./internal/testing/audit -> ./internal/engine/explain -> ./internal/engine/placement: forb"},
 		{"./internal/cluster/convert", "k8s.io/client-go/rest", nil, "./internal/cluster/convert -> k8s.io/client-go/rest: forb"},
+		{"./internal/cluster/state", "sigs.k8s.io/controller-runtime/pkg/client", nil,
+			"./internal/cluster/state -> sigs.k8s.io/controller-runtime/pkg/client: forb"},
+		{"./internal/cluster/state", "./internal/cluster", nil, "./internal/cluster/state -> ./internal/cluster: forb"},
 		{"./internal/cluster/convert", "net", nil, "./internal/cluster/convert -> net: forb"},
 		{"./internal/cloud", "./internal/engine/label", nil, "./internal/cloud -> ./internal/engine/label: forb"},
 		{"./internal/cloud/kwok", "./internal/engine/model", nil, "./internal/cloud/kwok -> ./internal/engine/model: forb"},
@@ -949,6 +964,10 @@ func TestSourceRulesBite(t *testing.T) {
 			[]string{model + ":2: import of sync/atomic outside [internal/engine/placement/parallel.go]: who locks, shares state"}},
 		{"goroutine", map[string]string{model: "package model\nfunc f() {\n go f()\n}"},
 			[]string{model + ":3: goroutine outside [internal/engine/placement/parallel.go]"}},
+		{"the state of a cluster", map[string]string{
+			"internal/cluster/state/a.go": "package state\nimport \"sync\"\nimport \"time\"\nvar l sync.Mutex\nfunc f() {\n time.AfterFunc(1, f)\n go f()\n}"},
+			[]string{"internal/cluster/state/a.go:6: time.AfterFunc: time is the snapshot's Now",
+				"internal/cluster/state/a.go:7: goroutine outside [internal/engine/placement/parallel.go]"}},
 		{"package variables", map[string]string{
 			"internal/engine/model/a.go": "package model\nvar n int\nvar m = map[int]int{}\nvar s struct{ f []int }",
 			model: `package model

@@ -5,7 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-go/karpenter/internal/cluster"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/controller/buffer"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/gates"
@@ -23,8 +23,8 @@ func (w *wiring) buffers() (*buffer.Loop, error) {
 	loop := buffer.NewLoop()
 	loop.Client, loop.Live, loop.Cache, loop.Store = w.mgr.GetClient(), live, w.mgr.GetCache(), w.store
 	loop.Snapshot, loop.Options, loop.Why = w.snapshot, w.o.placement, explain.Refusal
-	loop.Provision = func() { w.store.Notify(cluster.PodsPending) }
-	loop.Changed = w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.NodesLost)
+	loop.Provision = func() { w.store.Notify(state.PodsPending) }
+	loop.Changed = w.store.Subscribe(state.PodsMoved | state.NodesChanged | state.PoolsChanged | state.NodesLost)
 	loop.Metrics, loop.Recorder, loop.Clock = w.metrics, w.recorder, w.clock
 	loop.Log = w.mgr.GetLogger().WithName("buffers")
 	return loop, nil

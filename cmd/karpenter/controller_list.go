@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/karpenter-go/karpenter/internal/cluster"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeoverlay"
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
 	"github.com/karpenter-go/karpenter/internal/controller/rejected"
@@ -85,7 +85,7 @@ func (w *wiring) whenSynced(start func(context.Context) error) part {
 
 func (w *wiring) rejections() *rejected.Reporter {
 	return &rejected.Reporter{
-		List: w.store.Rejected, Changed: w.store.Subscribe(cluster.RejectedChanged), Recorder: w.recorder,
+		List: w.store.Rejected, Changed: w.store.Subscribe(state.RejectedChanged), Recorder: w.recorder,
 		Log: w.mgr.GetLogger().WithName("state"),
 	}
 }

@@ -31,6 +31,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
@@ -245,14 +246,17 @@ func (w *wiring) guarded(name string) cloud.Provider {
 func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
-		SetAside:      func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
-		Departed:      w.departures.Add,
-		DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Pods: w.o.pods, Overlays: w.o.on.On(gates.NodeOverlay), Replicas: w.o.proactive,
+		Rejected: func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
+		Departed: w.departures.Add,
+		State: state.Config{
+			DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Pods: w.o.pods,
+			Overlays: w.o.on.On(gates.NodeOverlay), Replicas: w.o.proactive,
+			Refusal: w.o.timers.Refusal, Arrival: w.o.timers.Arrival,
+		},
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalog: w.o.timers.Catalog,
 			CatalogTimeout: w.o.timers.CatalogRead, CatalogRetry: w.o.timers.CatalogRetry,
-			Refusal: w.o.timers.Refusal, Arrival: w.o.timers.Arrival,
 		},
 	})
 	if err != nil {
@@ -335,9 +339,9 @@ func (w *wiring) provisioner(nominate bool) *provision.Loop {
 	return &provision.Loop{
 		Snapshot: w.snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
-		Writer:   w.executor, Pending: w.store.Subscribe(cluster.PodsPending | cluster.PoolsChanged | cluster.NodesLost),
-		ReplicasAsked: w.store.Subscribe(cluster.ReplicasAsked), HoldDisruption: w.store.Nominate,
-		Moved: w.store.Subscribe(cluster.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
+		Writer:   w.executor, Pending: w.store.Subscribe(state.PodsPending | state.PoolsChanged | state.NodesLost),
+		ReplicasAsked: w.store.Subscribe(state.ReplicasAsked), HoldDisruption: w.store.Nominate,
+		Moved: w.store.Subscribe(state.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock,
 		Report: provision.Reporter{
 			Refusal: explain.Refusal, Barren: explain.PoolBarren,
@@ -355,7 +359,7 @@ func (w *wiring) disrupter() *disrupt.Loop {
 			return disruption.Propose(snap, opts)
 		},
 		Writer:  w.executor,
-		Changed: w.store.Subscribe(cluster.PodsMoved | cluster.NodesChanged | cluster.PoolsChanged | cluster.PDBsChanged),
+		Changed: w.store.Subscribe(state.PodsMoved | state.NodesChanged | state.PoolsChanged | state.PDBsChanged),
 		Timers:  w.o.timers, Clock: w.clock,
 		Report: disrupt.Reporter{Options: w.disruption(), Why: explain.Verdict, Metrics: w.metrics, Recorder: w.recorder,
 			Log: w.mgr.GetLogger().WithName("disruption")},
@@ -365,7 +369,7 @@ func (w *wiring) disrupter() *disrupt.Loop {
 func (w *wiring) replicas() *static.Loop {
 	return &static.Loop{
 		Snapshot: w.snapshot, Writer: w.executor, On: w.o.on.On(gates.StaticCapacity),
-		Changed: w.store.Subscribe(cluster.NodesChanged | cluster.PoolsChanged), Timers: w.o.timers, Clock: w.clock,
+		Changed: w.store.Subscribe(state.NodesChanged | state.PoolsChanged), Timers: w.o.timers, Clock: w.clock,
 		Report: static.Reporter{Why: explain.Verdict, Recorder: w.recorder, Log: w.mgr.GetLogger().WithName("static")},
 	}
 }

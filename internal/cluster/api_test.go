@@ -18,6 +18,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 
@@ -83,7 +84,7 @@ func TestAgainstTheAPI(t *testing.T) {
 	w.delete(node)
 	w.delete(claim)
 	eventually(t, "all is gone", func() bool {
-		return nodesOf(w.store) == "" && inside(w.store, func() bool { return len(w.store.objects[pods]) == 0 })
+		return nodesOf(w.store) == "" && w.store.Pod(client.ObjectKeyFromObject(pod)) == nil
 	})
 	eventually(t, "nothing of our own is left to wait for", func() bool {
 		return inside(w.store, func() bool { return len(w.store.writes) == 0 })
@@ -99,17 +100,20 @@ func TestVolumesAgainstTheAPI(t *testing.T) {
 		StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 	}})
-	pod := uses(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default"}, Spec: small("db")}, "data")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db", Namespace: "default"}, Spec: small("db")}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
 	w.create(pod)
 	w.status(pod, func() {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 	})
 	eventually(t, "the pod is refused", func() bool {
-		return what(w.store) == `rejected: storage class "fast" of claim "data" does not exist`
+		list := w.store.Snapshot(start).Rejected
+		return len(list) == 1 && list[0].Rejected.Reason == `storage class "fast" of claim "data" does not exist`
 	})
 	mode := storagev1.VolumeBindingWaitForFirstConsumer
 	w.create(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "csi.example", VolumeBindingMode: &mode})
-	eventually(t, "the pod may be placed", func() bool { return what(w.store) == "places []" })
+	eventually(t, "the pod may be placed", func() bool { return len(w.store.Snapshot(start).Groups) == 1 })
 }
 
 // TestGhostAgainstTheAPI covers a claim that this process creates and another client deletes, while the store has no
@@ -126,16 +130,16 @@ func TestGhostAgainstTheAPI(t *testing.T) {
 	claim := claimFor("pool-1")
 	w.create(claim)
 	unwatched.Wrote(claim)
-	state := func() (version string, checked time.Time) {
+	current := func() (version string, checked time.Time) {
 		unwatched.mutex.Lock()
 		defer unwatched.mutex.Unlock()
-		e := unwatched.objects[claims][types.NamespacedName{Name: "pool-1"}]
+		e := unwatched.writes[state.Ref{Kind: state.Claims, Key: types.NamespacedName{Name: "pool-1"}}]
 		return e.now().GetResourceVersion(), e.own.checked
 	}
-	_, written := state()
+	_, written := current()
 	run(t, unwatched)
 	eventually(t, "a claim that exists is asked about and stays", func() bool {
-		version, checked := state()
+		version, checked := current()
 		return version == claim.ResourceVersion && checked.After(written)
 	})
 	if got := nodesOf(unwatched); got != "pool-1(pool-1)launching" {

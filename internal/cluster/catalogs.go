@@ -9,8 +9,10 @@ import (
 	"sync"
 	"time"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
@@ -20,7 +22,10 @@ import (
 type catalogs struct {
 	provider cloud.Provider
 	store    *Store
+	// changed receives when the pools or their specs have changed.
+	changed <-chan struct{}
 
+	// mutex guards the fields below. It is taken before the state's lock.
 	mutex sync.Mutex
 	// ctx is nil until the store is started.
 	ctx   context.Context
@@ -33,6 +38,8 @@ type catalogs struct {
 
 // feed reads the catalog of one pool.
 type feed struct {
+	// pool is the one that was last seen.
+	pool  *karpv1.NodePool
 	again chan struct{}
 	stop  context.CancelFunc
 	// waiting channels are closed when a reading that began after they were added has ended; guarded by the lock of
@@ -47,36 +54,57 @@ type stock struct {
 }
 
 func newCatalogs(provider cloud.Provider, store *Store) *catalogs {
-	return &catalogs{provider: provider, store: store, feeds: map[string]*feed{}, stocks: map[string]stock{}}
+	return &catalogs{provider: provider, store: store, changed: store.Subscribe(state.PoolSpecsChanged),
+		feeds: map[string]*feed{}, stocks: map[string]stock{}}
 }
 
-// start begins to read.
-func (c *catalogs) start(ctx context.Context) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.ctx = ctx
+// run reads catalogs until the context ends.
+func (c *catalogs) run(ctx context.Context) {
 	if c.overlays != nil {
 		go c.overlays.follow(ctx)
 	}
-	for name, f := range c.feeds {
-		c.run(name, f)
+	for {
+		c.mutex.Lock()
+		c.ctx = ctx
+		c.sync()
+		c.mutex.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.changed:
+		}
 	}
 }
 
-// want requests that the catalog of a pool is read now and periodically.
-func (c *catalogs) want(pool string) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	f := c.feeds[pool]
-	if f == nil {
-		f = &feed{again: make(chan struct{}, 1), stop: func() {}}
-		c.feeds[pool] = f
-		if c.ctx != nil {
-			c.run(pool, f)
+// sync makes the feeds agree with the pools. The caller holds the lock.
+func (c *catalogs) sync() {
+	there := map[string]bool{}
+	for _, pool := range c.store.Pools() {
+		there[pool.Name] = true
+		f, class := c.feeds[pool.Name], pool.Spec.Template.Spec.NodeClassRef
+		switch {
+		case !c.store.Vocabulary().Owns(class.Group, class.Kind):
+		case f == nil:
+			f = &feed{pool: pool, again: make(chan struct{}, 1)}
+			c.feeds[pool.Name] = f
+			var ctx context.Context
+			ctx, f.stop = context.WithCancel(c.ctx)
+			go c.follow(ctx, pool.Name, f)
+		case !state.SameSpec(f.pool, pool):
+			f.pool = pool
+			f.ask()
 		}
-		return
 	}
-	f.ask()
+	for name, f := range c.feeds {
+		if !there[name] {
+			f.stop()
+			for _, done := range f.waiting {
+				close(done)
+			}
+			delete(c.feeds, name)
+			delete(c.stocks, name)
+		}
+	}
 }
 
 func (f *feed) ask() {
@@ -84,28 +112,6 @@ func (f *feed) ask() {
 	case f.again <- struct{}{}:
 	default:
 	}
-}
-
-// drop stops reading the catalog of a pool.
-func (c *catalogs) drop(pool string) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if f := c.feeds[pool]; f != nil {
-		f.stop()
-		for _, done := range f.waiting {
-			close(done)
-		}
-		f.waiting = nil
-		delete(c.feeds, pool)
-		delete(c.stocks, pool)
-		c.overlays.ask()
-	}
-}
-
-func (c *catalogs) run(pool string, f *feed) {
-	ctx, stop := context.WithCancel(c.ctx)
-	f.stop = stop
-	go c.follow(ctx, pool, f)
 }
 
 // follow reads the catalog periodically until the context ends.
@@ -154,15 +160,21 @@ func (c *catalogs) read(ctx context.Context, name string) error {
 	types, err := c.provider.Catalog(ctx, pool.DeepCopy())
 	if err != nil {
 		c.complain(name, err)
-		c.store.setTypes(pool, nil, "reading the catalog of instance types: "+err.Error())
+		c.setTypes(pool, nil, "reading the catalog of instance types: "+err.Error())
 		return err
 	}
 	if c.overlays != nil {
 		c.overlays.took(pool, types)
 		return nil
 	}
-	c.store.setTypes(pool, c.catalog(name, types), noTypes)
+	c.setTypes(pool, c.catalog(name, types), noTypes)
 	return nil
+}
+
+// setTypes passes what was read to the state.
+func (c *catalogs) setTypes(pool *karpv1.NodePool, catalog *model.Catalog, why string) {
+	c.store.state.SetTypes(pool, catalog, why)
+	c.store.news.publish()
 }
 
 // noTypes is why a pool with an empty catalog launches nothing.
@@ -197,7 +209,7 @@ func (c *catalogs) catalog(pool string, types []cloud.InstanceType) *model.Catal
 	}
 	if found.catalog == nil {
 		var refused []model.Rejection
-		found.catalog, refused = convert.Catalog(types, c.store.vocabulary)
+		found.catalog, refused = convert.Catalog(types, c.store.Vocabulary())
 		for _, r := range refused {
 			c.store.log.Info("an instance type is left out", "nodepool", pool, "field", r.Field, "reason", r.Reason)
 		}
@@ -229,6 +241,7 @@ func (c *catalogs) ask(names []string) []<-chan struct{} {
 	if c.ctx == nil {
 		return nil
 	}
+	c.sync()
 	if len(names) == 0 {
 		names = slices.Collect(maps.Keys(c.feeds))
 	}

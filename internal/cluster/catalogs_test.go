@@ -14,6 +14,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/testing/objecttest"
 )
 
 func catalogOf(s *Store, pool string) *model.Catalog {
@@ -36,7 +37,7 @@ func TestCatalogsAreShared(t *testing.T) {
 	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1), "other": oneType("small", 2)}}
 	s := newStore(t, Config{Provider: provider, Options: Options{Catalog: time.Hour}})
 	for i, name := range []string{"a", "b", "other"} {
-		s.Saw(poolAt(t, name, "uid-"+name, string(rune('1'+i))))
+		s.Saw(objecttest.Pool(t, name, "uid-"+name, string(rune('1'+i))))
 	}
 	if got := blockedBy(s, "a"); !strings.Contains(got, "not been read yet") {
 		t.Errorf("before it is read the pool is blocked by %q", got)
@@ -76,8 +77,8 @@ func TestSlowCatalogDelaysNoCaller(t *testing.T) {
 		Catalog: 10 * time.Millisecond, CatalogTimeout: 50 * time.Millisecond, CatalogRetry: time.Millisecond,
 	}})
 	run(t, s)
-	s.Saw(poolAt(t, "slow", "1", "1"))
-	s.Saw(poolAt(t, "good", "2", "2"))
+	s.Saw(objecttest.Pool(t, "slow", "1", "1"))
+	s.Saw(objecttest.Pool(t, "good", "2", "2"))
 	eventually(t, "the good pool is served", func() bool { return catalogOf(s, "good") != nil })
 	eventually(t, "the slow pool says why not", func() bool { return strings.Contains(blockedBy(s, "slow"), "deadline") })
 	provider.change(func() { provider.errs["good"] = errors.New("throttled") })
@@ -96,12 +97,12 @@ func TestSlowCatalogDelaysNoCaller(t *testing.T) {
 	s.RefreshCatalogs(short) // does not wait for the slow one
 	provider.change(func() { provider.blocked["slow"] = false })
 	eventually(t, "the slow pool is served", func() bool { return catalogOf(s, "slow") != nil && blockedBy(s, "slow") == "" })
-	s.Gone(poolAt(t, "slow", "1", "1"))
-	s.catalogs.mutex.Lock()
-	defer s.catalogs.mutex.Unlock()
-	if n := len(s.catalogs.feeds); n != 1 {
-		t.Errorf("%d feeds, want one of the remaining pool", n)
-	}
+	s.Gone(objecttest.Pool(t, "slow", "1", "1"))
+	eventually(t, "only the feed of the remaining pool is left", func() bool {
+		s.catalogs.mutex.Lock()
+		defer s.catalogs.mutex.Unlock()
+		return len(s.catalogs.feeds) == 1
+	})
 }
 
 // TestUnreadyClassIsNoFailure checks that a node class that is not ready yet, as at each start, is not logged as an
@@ -119,8 +120,8 @@ func TestUnreadyClassIsNoFailure(t *testing.T) {
 	provider := &shop{errs: map[string]error{"new": fmt.Errorf("the pool sells nothing: %w", unready), "broken": errors.New("throttled")}}
 	s := newStore(t, Config{Provider: provider, Log: log})
 	run(t, s)
-	s.Saw(poolAt(t, "new", "1", "1"))
-	s.Saw(poolAt(t, "broken", "2", "2"))
+	s.Saw(objecttest.Pool(t, "new", "1", "1"))
+	s.Saw(objecttest.Pool(t, "broken", "2", "2"))
 	eventually(t, "both pools say why not", func() bool {
 		return strings.Contains(blockedBy(s, "new"), "has not been checked yet") && strings.Contains(blockedBy(s, "broken"), "throttled")
 	})

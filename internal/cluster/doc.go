@@ -1,17 +1,10 @@
-// Package cluster mirrors the API, adds this controller's own writes that the watch has not shown yet, and creates
-// Snapshots.
+// Package cluster keeps a State (package state) up to date: with what the API shows, with this controller's own writes
+// that the watch has not shown yet, and with what the provider sells.
 //
-//	informers --Saw, Gone--> mirror --+
-//	executor --Wrote, Deleted--> own writes --+--> convert --> model.Builder --> Snapshot(now)
-//	provider --Catalog (per pool, a goroutine each)--+                     \-> Subscribe: signals changes
-//
-// One mutex guards all state. An event costs O(1): it changes one entry, converts one object (a node together with
-// its claim) and updates the builder. Nothing is rebuilt.
-//
-// The conversion of a pod depends on its claims, volumes, storage classes and on labels of namespaces; a pod is
-// converted again when one of the objects that it looked up changes (dependencies.go). The CSINode contains how many
-// volumes a node can attach. Services and controllers are watched only if the cluster has default topology spread.
-// PodDisruptionBudgets are passed on unchanged: the snapshot evaluates which pods they select.
+//	informers --Saw, Gone--------------+
+//	executor --Wrote, Deleted----------+--> state.State --> Snapshot(now)
+//	provider --Catalog (per pool)------+         |
+//	NodeOverlays --overlay.Resolve ----+         +--> Drain: subscriptions, departures, metrics, log
 //
 // The current state of an object is the newest of the watched state and this controller's own writes. An own write is
 // kept until the watch shows that UID at that version or later, or its deletion. When Options.WriteVisible has
@@ -19,13 +12,11 @@
 // and deleted inside one gap of the watch must not be kept forever. Resource versions are compared by apimachinery's
 // resourceversion package; where they cannot be compared the watch takes precedence.
 //
-// There is no "unsynced" state after the first list of the informers. An invalid object (a claim with invalid
-// requirements, a pod that requires a restricted label, a second node with the same provider ID) is ignored, listed
-// in Rejected and counted; all other objects are processed. A claim that is not launched is a node of the snapshot, and
-// no reason to wait.
+// There is no "unsynced" state after the first list of the informers.
 //
-// Nodes and claims are matched by provider ID (machine.go). The mirror holds the informers' own objects; callers must
-// not change an object that a lookup returned.
+// Each part has a lock of its own: the own writes (Store), the catalogs, the overlays and the news. While it is held a part
+// may call the state, which calls nothing. A resolution of overlays is the only part that calls another one with its lock
+// held: that of the catalogs. What happened is passed on by news.publish, without the locks of the other parts.
 //
 // The package must not know placement, disruption or controllers.
 package cluster

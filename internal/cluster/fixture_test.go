@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 )
 
 // start is the time of the snapshots in these tests.
@@ -94,7 +96,7 @@ func oneType(name string, price float64) []cloud.InstanceType {
 type api struct {
 	client.Reader
 	mutex   sync.Mutex
-	objects map[ref]client.Object
+	objects map[state.Ref]client.Object
 	err     error
 	reads   int
 }
@@ -106,10 +108,10 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 	if a.err != nil {
 		return a.err
 	}
-	k, _ := kindOf(into)
-	found := a.objects[ref{k, key}]
+	at, _ := state.RefOf(into)
+	found := a.objects[state.Ref{Kind: at.Kind, Key: key}]
 	if found == nil {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: k.String()}, key.Name)
+		return apierrors.NewNotFound(schema.GroupResource{Resource: at.Kind.String()}, key.Name)
 	}
 	data, err := yaml.Marshal(found)
 	if err != nil {
@@ -122,10 +124,10 @@ func (a *api) put(obj client.Object) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.objects == nil {
-		a.objects = map[ref]client.Object{}
+		a.objects = map[state.Ref]client.Object{}
 	}
-	k, _ := kindOf(obj)
-	a.objects[ref{k, client.ObjectKeyFromObject(obj)}] = obj
+	at, _ := state.RefOf(obj)
+	a.objects[at] = obj
 }
 
 func (a *api) seen() int {
@@ -157,6 +159,16 @@ func newStore(t testing.TB, config Config) *Store {
 	return s
 }
 
+// nodesOf returns the nodes of the snapshot as text: name(claim)stage.
+func nodesOf(s *Store) string {
+	var all []string
+	for _, n := range s.Snapshot(start).Nodes {
+		all = append(all, n.Name+"("+n.Claim+")"+n.Stage.String())
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
 // run starts the store for the duration of the test.
 func run(t testing.TB, s *Store) {
 	t.Helper()
@@ -184,87 +196,4 @@ func eventually(t testing.TB, what string, condition func() bool) {
 			t.Fatalf("not true after 20 s: %s", what)
 		}
 	}
-}
-
-// object parses an object as a user or a controller might write it; an unknown field is an error.
-func object[T any](t testing.TB, text string) *T {
-	t.Helper()
-	o := new(T)
-	if err := yaml.UnmarshalStrict([]byte(text), o); err != nil {
-		t.Fatalf("reading the fixture: %v\n%s", err, text)
-	}
-	return o
-}
-
-// claimAt returns a claim of the pool "pool"; without an id it is not launched. more is added to its metadata.
-func claimAt(t testing.TB, name, uid, version, id, more string) *karpv1.NodeClaim {
-	t.Helper()
-	return object[karpv1.NodeClaim](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$ID", id, "$MORE", more).Replace(`
-metadata: {name: "$NAME", uid: "$UID", resourceVersion: "$VERSION", labels: {karpenter.sh/nodepool: pool}, $MORE}
-spec:
-  nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-  requirements: []
-status: {providerID: "$ID"}
-`))
-}
-
-// nodeAt returns a node with the labels.
-func nodeAt(t testing.TB, name, uid, version, id, labels string) *corev1.Node {
-	t.Helper()
-	return object[corev1.Node](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$ID", id, "$LABELS", labels).Replace(`
-metadata: {name: "$NAME", uid: "$UID", resourceVersion: "$VERSION", labels: {$LABELS}}
-spec: {providerID: "$ID"}
-status: {capacity: {cpu: 4}, allocatable: {cpu: 4}}
-`))
-}
-
-const registered = "karpenter.sh/nodepool: pool, karpenter.sh/registered: 'true'"
-
-// podAt returns a pod, bound to a node or pending without one.
-func podAt(t testing.TB, name, uid, version, node string) *corev1.Pod {
-	t.Helper()
-	return object[corev1.Pod](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$NODE", node).Replace(`
-metadata: {name: "$NAME", namespace: default, uid: "$UID", resourceVersion: "$VERSION"}
-spec:
-  nodeName: "$NODE"
-  containers: [{name: a, resources: {requests: {cpu: 100m}}}]
-status:
-  conditions:
-  - {type: PodScheduled, status: "False", reason: Unschedulable}
-`))
-}
-
-// poolAt returns a ready pool of the provider.
-func poolAt(t testing.TB, name, uid, version string) *karpv1.NodePool {
-	t.Helper()
-	return object[karpv1.NodePool](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version).Replace(`
-metadata: {name: "$NAME", uid: "$UID", resourceVersion: "$VERSION", generation: $VERSION}
-spec:
-  disruption: {consolidateAfter: 30s}
-  template:
-    spec:
-      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      expireAfter: Never
-      requirements: []
-status:
-  conditions: [{type: Ready, status: "True", lastTransitionTime: null}]
-`))
-}
-
-func daemonAt(t testing.TB, name, uid, version, cpu string) *appsv1.DaemonSet {
-	t.Helper()
-	return object[appsv1.DaemonSet](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$CPU", cpu).Replace(`
-metadata: {name: "$NAME", namespace: default, uid: "$UID", resourceVersion: "$VERSION"}
-spec: {template: {spec: {containers: [{name: a, resources: {requests: {cpu: $CPU}}}]}}}
-`))
-}
-
-// pdbAt returns a PodDisruptionBudget with the status.
-func pdbAt(t testing.TB, name, uid, version, status string) *policyv1.PodDisruptionBudget {
-	t.Helper()
-	return object[policyv1.PodDisruptionBudget](t, strings.NewReplacer("$NAME", name, "$UID", uid, "$VERSION", version, "$STATUS", status).Replace(`
-metadata: {name: "$NAME", namespace: default, uid: "$UID", resourceVersion: "$VERSION"}
-spec: {selector: {matchLabels: {app: "$NAME"}}}
-status: {expectedPods: 1, $STATUS}
-`))
 }

@@ -5,17 +5,16 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 )
 
 // overlays applies NodeOverlays to the catalogs of all pools, because conflicts are a property of all pools together.
@@ -24,22 +23,21 @@ import (
 //	raw replies of all pools --overlay.Resolve--> Outcome --Apply--> catalog of each pool
 //	                                                 |
 //	                                                 +--> launches, the annotations of claims, conditions
-//
-// A nil *overlays ignores requests.
 type overlays struct {
 	catalogs    *catalogs
 	reservation string
-	changed     chan struct{}
+	// changed receives when NodeOverlays or pools have changed.
+	changed <-chan struct{}
 	// absent holds the informers while the API server does not serve NodeOverlays. It is set before the start.
 	absent cache.Informers
 
-	// resolving is held during a resolution. It is taken before the locks of the store and of the catalogs.
+	// resolving is held during a resolution. It is taken before all other locks.
 	resolving sync.Mutex
 	replies   map[string]reply
 	// objects are the overlays of the last resolution.
 	objects []*karpv1alpha1.NodeOverlay
 
-	// mutex guards the result of the last resolution, and what was derived from it.
+	// mutex guards the result of the last resolution, and what was derived from it. It is taken before the state's lock.
 	mutex   sync.Mutex
 	outcome *overlay.Outcome
 	marks   map[string]overlay.Marks
@@ -64,19 +62,8 @@ type appliedTypes struct {
 const overlaySearch = 5 * time.Minute
 
 func newOverlays(c *catalogs, reservation string) *overlays {
-	return &overlays{catalogs: c, reservation: reservation, changed: make(chan struct{}, 1), replies: map[string]reply{},
-		applied: map[string]appliedTypes{}}
-}
-
-// ask requests a resolution. It does not wait.
-func (o *overlays) ask() {
-	if o == nil {
-		return
-	}
-	select {
-	case o.changed <- struct{}{}:
-	default:
-	}
+	changed := c.store.Subscribe(state.OverlaysChanged | state.PoolSpecsChanged)
+	return &overlays{catalogs: c, reservation: reservation, changed: changed, replies: map[string]reply{}, applied: map[string]appliedTypes{}}
 }
 
 // follow resolves after each change until the context ends.
@@ -93,7 +80,7 @@ func (o *overlays) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-search:
-			if o.catalogs.store.watch(ctx, o.absent, nodeOverlays) == nil {
+			if o.catalogs.store.watch(ctx, o.absent, state.NodeOverlays) == nil {
 				search = nil
 			}
 		case <-o.changed:
@@ -126,17 +113,15 @@ func (o *overlays) took(pool *karpv1.NodePool, types []cloud.InstanceType) {
 
 // current reports whether the last resolution was of today's overlays. Their status does not matter.
 func (o *overlays) current() bool {
-	return slices.EqualFunc(o.objects, o.catalogs.store.nodeOverlays(), func(a, b *karpv1alpha1.NodeOverlay) bool {
+	return slices.EqualFunc(o.objects, o.catalogs.store.Overlays(), func(a, b *karpv1alpha1.NodeOverlay) bool {
 		return a.UID == b.UID && a.Generation == b.Generation && a.Annotations[karpv1.AnnotationStack] == b.Annotations[karpv1.AnnotationStack]
 	})
 }
 
 // prune forgets the pools that are gone, and reports whether there were any.
 func (o *overlays) prune() bool {
-	o.catalogs.mutex.Lock()
-	defer o.catalogs.mutex.Unlock()
 	before := len(o.replies)
-	maps.DeleteFunc(o.replies, func(name string, _ reply) bool { return o.catalogs.feeds[name] == nil })
+	maps.DeleteFunc(o.replies, func(name string, _ reply) bool { return o.catalogs.store.Pool(name) == nil })
 	return len(o.replies) < before
 }
 
@@ -144,7 +129,7 @@ func (o *overlays) prune() bool {
 func (o *overlays) resolve() {
 	c := o.catalogs
 	o.prune()
-	o.objects = c.store.nodeOverlays()
+	o.objects = c.store.Overlays()
 	var pools []overlay.Pool
 	for _, name := range slices.Sorted(maps.Keys(o.replies)) {
 		pools = append(pools, o.replies[name].overlaid())
@@ -156,13 +141,11 @@ func (o *overlays) resolve() {
 	for _, p := range pools {
 		o.convert(p.Name)
 	}
-	c.store.mutex.Lock()
-	defer c.store.mutex.Unlock()
-	c.store.notify(OverlaysResolved)
+	c.store.Notify(state.OverlaysResolved)
 }
 
 func (o *overlays) set() *overlay.Set {
-	return overlay.New(o.objects, o.catalogs.store.vocabulary.Rules, o.reservation)
+	return overlay.New(o.objects, o.catalogs.store.Vocabulary().Rules, o.reservation)
 }
 
 func (r reply) overlaid() overlay.Pool {
@@ -176,29 +159,7 @@ func (o *overlays) convert(name string) {
 	o.mutex.Lock()
 	o.marks[name] = marks
 	o.mutex.Unlock()
-	o.catalogs.store.setTypes(r.pool, o.catalogs.catalog(name, types), noTypes)
-}
-
-// nodeOverlays returns all NodeOverlays, by name. They belong to the store.
-func (s *Store) nodeOverlays() []*karpv1alpha1.NodeOverlay {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	var list []*karpv1alpha1.NodeOverlay
-	for _, e := range s.objects[nodeOverlays] {
-		if object, ok := e.now().(*karpv1alpha1.NodeOverlay); ok {
-			list = append(list, object)
-		}
-	}
-	slices.SortFunc(list, func(a, b *karpv1alpha1.NodeOverlay) int { return strings.Compare(a.Name, b.Name) })
-	return list
-}
-
-// Overlay returns a NodeOverlay, nil if there is none.
-func (s *Store) Overlay(name string) *karpv1alpha1.NodeOverlay {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	object, _ := s.now(ref{nodeOverlays, client.ObjectKey{Name: name}}).(*karpv1alpha1.NodeOverlay)
-	return object
+	o.catalogs.setTypes(r.pool, o.catalogs.catalog(name, types), noTypes)
 }
 
 // OverlayReports returns what the NodeOverlays do, by name; nil if they do not apply or were not resolved yet.
@@ -227,7 +188,7 @@ func (s *Store) Overlaid(pool string, types []cloud.InstanceType) []cloud.Instan
 	outcome := o.outcome
 	p := reply{object, types}.overlaid()
 	if outcome == nil { // a claim of an earlier process, before the first catalog is read
-		outcome = overlay.New(s.nodeOverlays(), s.vocabulary.Rules, o.reservation).Resolve([]overlay.Pool{p})
+		outcome = overlay.New(s.Overlays(), s.Vocabulary().Rules, o.reservation).Resolve([]overlay.Pool{p})
 		overlaid, _ := outcome.Apply(p)
 		return overlaid
 	}

@@ -12,7 +12,9 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/testing/objecttest"
 )
 
 // discountFor returns an overlay of one pool.
@@ -27,9 +29,9 @@ func discountFor(name, pool, price string) *karpv1alpha1.NodeOverlay {
 // the pool that it does not match keeps its catalog.
 func TestOverlays(t *testing.T) {
 	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}}
-	s := newStore(t, Config{Provider: provider, Overlays: true, Options: Options{Catalog: time.Hour}})
+	s := newStore(t, Config{Provider: provider, State: state.Config{Overlays: true}, Options: Options{Catalog: time.Hour}})
 	for i, name := range []string{"a", "b"} {
-		s.Saw(poolAt(t, name, "uid-"+name, string(rune('1'+i))))
+		s.Saw(objecttest.Pool(t, name, "uid-"+name, string(rune('1'+i))))
 	}
 	run(t, s)
 	eventually(t, "the catalogs are read", func() bool { return catalogOf(s, "a") != nil && catalogOf(s, "b") != nil })
@@ -37,7 +39,7 @@ func TestOverlays(t *testing.T) {
 	if raw != catalogOf(s, "a") {
 		t.Error("without overlays, equal catalogs must be shared")
 	}
-	resolved := s.Subscribe(OverlaysResolved)
+	resolved := s.Subscribe(state.OverlaysResolved)
 	o := discountFor("discount", "a", "0.25")
 	o.Spec.Capacity = corev1.ResourceList{"example.com/fuse": resource.MustParse("2")}
 	s.Saw(o)
@@ -99,10 +101,10 @@ func TestOverlays(t *testing.T) {
 func TestOverlaysOff(t *testing.T) {
 	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}}
 	s := newStore(t, Config{Provider: provider})
-	if slices.Contains(s.watched, nodeOverlays) {
+	if slices.Contains(s.watched, state.NodeOverlays) {
 		t.Error("NodeOverlays are watched")
 	}
-	s.Saw(poolAt(t, "a", "uid-a", "1"))
+	s.Saw(objecttest.Pool(t, "a", "uid-a", "1"))
 	if types := s.Overlaid("a", provider.types[""]); &types[0] != &provider.types[""][0] {
 		t.Error("types are copied")
 	}
@@ -111,8 +113,8 @@ func TestOverlaysOff(t *testing.T) {
 // TestOverlayBeforeTheFirstCatalog checks that a claim of an earlier process is launched with the overlays.
 func TestOverlayBeforeTheFirstCatalog(t *testing.T) {
 	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}}
-	s := newStore(t, Config{Provider: provider, Overlays: true})
-	s.Saw(poolAt(t, "a", "uid-a", "1"))
+	s := newStore(t, Config{Provider: provider, State: state.Config{Overlays: true}})
+	s.Saw(objecttest.Pool(t, "a", "uid-a", "1"))
 	s.Saw(discountFor("discount", "a", "0.25"))
 	if types := s.Overlaid("a", provider.types[""]); types[0].Offerings[0].Price != 0.25 {
 		t.Errorf("the price is %v, want 0.25", types[0].Offerings[0].Price)

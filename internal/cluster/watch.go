@@ -12,6 +12,7 @@ import (
 
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 )
 
 // CacheOptions returns the options that the store requires of the manager's cache: managed fields are removed except
@@ -46,11 +47,11 @@ func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
 	s.mutex.Unlock()
 	for _, k := range watched {
 		err := s.watch(ctx, informers, k)
-		if k >= nodeOverlays && meta.IsNoMatchError(err) { // an optional kind
+		if k.Optional() && meta.IsNoMatchError(err) {
 			s.mutex.Lock()
-			s.watched = slices.DeleteFunc(s.watched, func(other kind) bool { return other == k })
+			s.watched = slices.DeleteFunc(s.watched, func(other state.Kind) bool { return other == k })
 			s.mutex.Unlock()
-			if k == nodeOverlays {
+			if k == state.NodeOverlays {
 				s.catalogs.overlays.absent = informers
 			} else {
 				s.log.Info("the API server does not serve CapacityQuotas; they have no effect until the next start")
@@ -65,8 +66,8 @@ func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
 }
 
 // watch registers the store with the informer of one kind.
-func (s *Store) watch(ctx context.Context, informers cache.Informers, k kind) error {
-	informer, err := informers.GetInformer(ctx, k.prototype(), cache.BlockUntilSynced(false))
+func (s *Store) watch(ctx context.Context, informers cache.Informers, k state.Kind) error {
+	informer, err := informers.GetInformer(ctx, k.New().(client.Object), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching objects of kind %s: %w", k, err)
 	}
@@ -121,7 +122,7 @@ func (s *Store) WaitForSync(ctx context.Context) bool {
 
 // Start reads catalogs and checks own writes until the context ends. It is a manager.Runnable.
 func (s *Store) Start(ctx context.Context) error {
-	s.catalogs.start(ctx)
+	go s.catalogs.run(ctx)
 	s.settle(ctx)
 	return nil
 }

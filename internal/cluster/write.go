@@ -9,39 +9,62 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 )
 
 // Wrote records an object that the API returned for a create, update or patch of this controller. It is part of every
 // snapshot from now on, until the watch shows it or a later version. The object is copied.
 func (s *Store) Wrote(obj client.Object) {
-	k, ok := kindOf(obj)
+	at, ok := state.RefOf(obj)
 	if !ok {
 		return
 	}
 	obj = obj.DeepCopyObject().(client.Object)
 	convert.Trim(obj)
-	s.own(k, obj, func(e *entry) bool { return e.write(obj, time.Now()) })
+	s.own(at, obj.GetUID(), func(e *entry) bool { return e.write(obj, time.Now()) })
 }
 
 // Deleted records an object whose deletion by this controller the API accepted (for a pod: its eviction). A pod, or
 // an object with finalizers, is marked as being deleted; any other object is gone. The object is copied.
 func (s *Store) Deleted(obj client.Object) {
-	k, ok := kindOf(obj)
+	at, ok := state.RefOf(obj)
 	if !ok {
 		return
 	}
-	s.own(k, obj, func(e *entry) bool { return e.remove(obj, time.Now()) })
+	s.own(at, obj.GetUID(), func(e *entry) bool { return e.remove(obj, time.Now()) })
 }
 
-func (s *Store) own(k kind, obj client.Object, change func(*entry) bool) {
+func (s *Store) own(at state.Ref, uid types.UID, change func(*entry) bool) {
+	defer s.news.publish()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if _, late := s.gone[obj.GetUID()]; late {
+	if _, late := s.gone[uid]; late {
 		return
 	}
-	at := ref{k, client.ObjectKeyFromObject(obj)}
-	if e := s.entry(at); change(e) || e.empty() {
+	if e := s.entry(at); change(e) {
 		s.apply(at, e)
+	}
+}
+
+// entry returns an object with its own write, if there is one.
+func (s *Store) entry(at state.Ref) *entry {
+	if e := s.writes[at]; e != nil {
+		return e
+	}
+	return &entry{seen: s.Object(at)}
+}
+
+// apply updates the state after a change of an entry.
+func (s *Store) apply(at state.Ref, e *entry) {
+	if obj := e.now(); obj != nil {
+		s.state.Saw(obj)
+	} else {
+		s.state.Gone(at)
+	}
+	if e.own != nil {
+		s.writes[at] = e
+	} else {
+		delete(s.writes, at)
 	}
 }
 
@@ -76,8 +99,8 @@ func (s *Store) settle(ctx context.Context) {
 	}
 }
 
-// due returns the own writes that the watch should have shown by now. It also removes old UIDs and nominations.
-func (s *Store) due(now time.Time) map[ref]*own {
+// due returns the own writes that the watch should have shown by now. It also removes old UIDs.
+func (s *Store) due(now time.Time) map[state.Ref]*own {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	for uid, at := range s.gone {
@@ -85,8 +108,7 @@ func (s *Store) due(now time.Time) map[ref]*own {
 			delete(s.gone, uid)
 		}
 	}
-	s.machines.forget(now)
-	due := map[ref]*own{}
+	due := map[state.Ref]*own{}
 	for at, e := range s.writes {
 		if now.Sub(e.own.checked) >= s.options.WriteVisible {
 			due[at] = e.own
@@ -97,22 +119,23 @@ func (s *Store) due(now time.Time) map[ref]*own {
 
 // check performs a live read. If the read fails for any reason except absence, the write is kept and is due again
 // later.
-func (s *Store) check(ctx context.Context, at ref, o *own) {
+func (s *Store) check(ctx context.Context, at state.Ref, o *own) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.WriteVisible)
 	defer cancel()
-	live := at.kind.prototype()
-	err := s.live.Get(ctx, at.key, live)
+	live := at.Kind.New()
+	err := s.live.Get(ctx, at.Key, live)
 	switch {
 	case apierrors.IsNotFound(err):
 		live = nil
 	case err != nil:
-		s.log.Error(err, "reading an object live that the watch does not show", "kind", at.kind.String(), "name", at.key.String())
+		s.log.Error(err, "reading an object live that the watch does not show", "kind", at.Kind.String(), "name", at.Key.String())
 	default:
 		convert.Trim(live)
 	}
+	defer s.news.publish()
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	e := s.objects[at.kind][at.key]
+	e := s.writes[at]
 	if e == nil || e.own != o {
 		return // the watch, or a newer write, was faster
 	}

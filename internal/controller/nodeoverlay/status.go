@@ -18,14 +18,14 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cluster"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // Store is the source of the reports.
 type Store interface {
-	Subscribe(of cluster.Change) <-chan struct{}
+	Subscribe(of state.Change) <-chan struct{}
 	OverlayReports() []overlay.Report
 	// Overlay returns nil if there is no overlay of the name.
 	Overlay(name string) *karpv1alpha1.NodeOverlay
@@ -45,7 +45,7 @@ func (s *Status) SetupWithManager(mgr ctrl.Manager) error { return mgr.Add(s) }
 
 // Start implements manager.Runnable.
 func (s *Status) Start(ctx context.Context) error {
-	resolved := s.Store.Subscribe(cluster.OverlaysResolved)
+	resolved := s.Store.Subscribe(state.OverlaysResolved)
 	for {
 		again := make(<-chan time.Time)
 		if err := s.write(ctx); err != nil && ctx.Err() == nil {

@@ -25,8 +25,8 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
-	"github.com/karpenter-go/karpenter/internal/cluster"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -34,7 +34,7 @@ import (
 
 // Store is the source of the quotas and of the usage.
 type Store interface {
-	Subscribe(of cluster.Change) <-chan struct{}
+	Subscribe(of state.Change) <-chan struct{}
 	Quotas() []*autoscalingv1beta1.CapacityQuota
 	Snapshot(now time.Time) *model.Snapshot
 	WaitForSync(ctx context.Context) bool
@@ -57,7 +57,7 @@ func (s *Status) SetupWithManager(mgr ctrl.Manager) error { return mgr.Add(s) }
 
 // Start implements manager.Runnable.
 func (s *Status) Start(ctx context.Context) error {
-	changed := s.Store.Subscribe(cluster.NodesChanged | cluster.PoolsChanged)
+	changed := s.Store.Subscribe(state.NodesChanged | state.PoolsChanged)
 	if !s.Store.WaitForSync(ctx) {
 		return nil
 	}

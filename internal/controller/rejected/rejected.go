@@ -13,7 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-go/karpenter/internal/cluster"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -21,14 +21,14 @@ import (
 // change: in the log, and in an event on the object. The provision loop reports pods that are set aside. Set the exported fields
 // before Start.
 type Reporter struct {
-	List func() []cluster.RejectedObject
+	List func() []state.RejectedObject
 	// Changed receives when the list may have changed.
 	Changed  <-chan struct{}
 	Recorder *telemetry.Recorder
 	Log      logr.Logger
 
 	// named holds the objects of the last pass, by kind and name.
-	named map[string]cluster.RejectedObject
+	named map[string]state.RejectedObject
 }
 
 // Start reports objects that are set aside until the context ends.
@@ -46,7 +46,7 @@ func (r *Reporter) Start(ctx context.Context) error {
 // Tick runs one pass.
 func (r *Reporter) Tick() {
 	before := r.named
-	r.named = map[string]cluster.RejectedObject{}
+	r.named = map[string]state.RejectedObject{}
 	for _, object := range r.List() {
 		about := reference(object)
 		if about == nil {
@@ -68,7 +68,7 @@ func (r *Reporter) Tick() {
 }
 
 // reference returns the fields of the object that an event needs, or nil for kinds that are not reported here.
-func reference(object cluster.RejectedObject) client.Object {
+func reference(object state.RejectedObject) client.Object {
 	switch object.Kind {
 	case "Node":
 		return telemetry.NodeObject(object.Name, string(object.UID))

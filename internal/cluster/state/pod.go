@@ -1,0 +1,146 @@
+package state
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// converted is the state of a pod in the builder.
+type converted struct {
+	uid, version string
+	disposition  convert.Disposition
+	nominated    bool
+	leaving      bool
+	// daemon is the shape that the pod is counted in among the pods of its DaemonSet, nil for other pods.
+	daemon *convert.DaemonShape
+	// workload is that which the pod counts for, "" for none. known says that it needs no virtual pod (replicas.go).
+	workload types.UID
+	known    bool
+	// controller is that whose new pods the pod counts for, "" for none (created.go).
+	controller types.UID
+}
+
+// current reports whether the builder has the current state of the pod. Deletion is compared separately, because this
+// controller's own deletion has no version.
+func (t *converted) current(pod *corev1.Pod) bool {
+	return pod.ResourceVersion != "" && t.version == pod.ResourceVersion && t.uid == string(pod.UID) &&
+		t.leaving == (pod.DeletionTimestamp != nil)
+}
+
+func (s *State) applyPod(key types.NamespacedName, e *entry) {
+	if pod, _ := e.object.(*corev1.Pod); pod == nil || !e.converted.current(pod) {
+		depended := s.syncPod(key, e, false)
+		s.reconvertSharers(key, append(depended, s.dependencies.dependsOn[key]...))
+	}
+}
+
+// syncPod updates a pod in the builder. again says that the pod itself is unchanged, but an object that it depends on
+// changed. It returns what the pod depended on before.
+func (s *State) syncPod(key types.NamespacedName, e *entry, again bool) []Ref {
+	before := e.converted
+	e.converted = converted{}
+	defer func() {
+		e.converted.daemon = s.countDaemonPod(key.Namespace, before.daemon, e)
+		s.countReplica(key, before, e)
+	}()
+	var spec model.PodSpec
+	var depends []Ref
+	if pod, _ := e.object.(*corev1.Pod); pod != nil {
+		spec, e.converted.disposition, depends = s.convertPod(pod)
+		if e.converted.disposition == convert.Pending && s.delay(key, pod) {
+			e.converted.disposition = convert.Ignore
+		}
+		e.converted.uid, e.converted.version = string(pod.UID), pod.ResourceVersion
+		e.converted.nominated, e.converted.leaving = spec.Nominated != "", pod.DeletionTimestamp != nil
+	}
+	s.reportDeparture(before, e)
+	if before.disposition != convert.Ignore && (e.converted.disposition == convert.Ignore || before.uid != e.converted.uid) {
+		s.builder.DeletePod(before.uid)
+	}
+	siblings := s.noteCreation(key, before, e, &spec)
+	if e.converted.disposition != convert.Ignore {
+		s.builder.UpsertPod(spec)
+	}
+	s.recordRejection(key, spec.Rejected, e.converted.disposition)
+	change := podChange(before, e.converted)
+	if again && e.converted.disposition == convert.Pending {
+		change |= PodsPending
+	}
+	s.notify(change)
+	depended := s.dependencies.update(key, depends)
+	for _, sibling := range siblings {
+		s.syncPod(sibling, s.objects[Pods][sibling], false)
+	}
+	return depended
+}
+
+// reportDeparture reports a pod that was on a node and has ended, or is being preempted.
+func (s *State) reportDeparture(before converted, e *entry) {
+	pod, _ := e.object.(*corev1.Pod)
+	if pod == nil || before.disposition != convert.Bound || before.uid != string(pod.UID) {
+		return
+	}
+	if _, gone := convert.Departed(pod, s.at); gone {
+		s.news.Departed = append(s.news.Departed, pod)
+	}
+}
+
+// recordRejection records a pending pod that is rejected; a pod that opted out is not recorded.
+func (s *State) recordRejection(key types.NamespacedName, why *model.Rejection, disposition convert.Disposition) {
+	if disposition != convert.Pending || why == nil || why.Silent {
+		s.rejected.remove(objectKey{Pods.String(), key.String()})
+		return
+	}
+	s.rejected.add(RejectedObject{Kind: Pods.String(), Name: key.String(), Why: *why})
+}
+
+// podChange returns the change that subscribers see when the state of a pod changes.
+func podChange(before, after converted) Change {
+	same := before.uid == after.uid
+	var change Change
+	if after.disposition == convert.Pending &&
+		(!same || before.disposition != convert.Pending || before.nominated && !after.nominated) {
+		change |= PodsPending
+	}
+	if before.disposition != after.disposition && (before.disposition == convert.Bound || after.disposition == convert.Bound) ||
+		after.disposition == convert.Bound && (!same || before.leaving != after.leaving) {
+		change |= PodsMoved
+	}
+	return change
+}
+
+// delay reports whether it is too early to launch a node for the pod. Advance converts the pod again when it no longer is.
+func (s *State) delay(key types.NamespacedName, pod *corev1.Pod) bool {
+	until := s.vocabulary.Pods.PlannedFrom(pod)
+	if !until.After(s.at) {
+		return false
+	}
+	s.delayed[key] = until
+	s.news.wake(until)
+	return true
+}
+
+// release converts the pods again whose delay is over.
+func (s *State) release() {
+	var due []types.NamespacedName
+	for key, until := range s.delayed {
+		if until.After(s.at) {
+			s.news.wake(until)
+			continue
+		}
+		due = append(due, key)
+		delete(s.delayed, key)
+	}
+	slices.SortFunc(due, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	for _, key := range due {
+		if e := s.objects[Pods][key]; e != nil {
+			s.syncPod(key, e, false)
+		}
+	}
+}

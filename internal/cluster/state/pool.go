@@ -1,0 +1,121 @@
+package state
+
+import (
+	"reflect"
+	"time"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// pool is the state of a pool in the store.
+type pool struct {
+	object *karpv1.NodePool
+	// scheduled says that a budget changes with time.
+	scheduled bool
+	// catalog is the last catalog that was read, nil if there is none; why is the reason.
+	catalog *model.Catalog
+	why     string
+	refusal refusal
+	// synced is the spec in the builder, nil if there is none.
+	synced *model.PoolSpec
+}
+
+func (s *State) applyPool(name string, e *entry) {
+	object, _ := e.object.(*karpv1.NodePool)
+	p := s.pools[name]
+	if object == nil {
+		if p != nil {
+			delete(s.pools, name)
+			s.builder.DeletePool(name)
+			s.notify(PoolsChanged | PoolSpecsChanged)
+		}
+		return
+	}
+	if p == nil || p.object.UID != object.UID {
+		s.pools[name] = &pool{why: "the catalog of instance types has not been read yet"}
+		p = s.pools[name]
+	}
+	news := p.object == nil || !SameSpec(p.object, object)
+	p.object, p.scheduled = object, convert.Scheduled(object)
+	if news {
+		p.refusal = refusal{}
+		s.notify(PoolSpecsChanged)
+	}
+	s.syncPool(name)
+}
+
+// SameSpec reports whether both are the same pool with the same spec, so that they have the same catalog. The kubelet
+// settings in the annotation affect the catalog, but are not part of the generation.
+func SameSpec(a, b *karpv1.NodePool) bool {
+	return a.UID == b.UID && a.Generation == b.Generation &&
+		a.Annotations[karpv1.AnnotationKubelet] == b.Annotations[karpv1.AnnotationKubelet]
+}
+
+// syncPool updates the pool in the builder if it changed. Encoding a pool is expensive, and its status changes often.
+func (s *State) syncPool(name string) {
+	p := s.pools[name]
+	spec := convert.Pool(p.object, s.vocabulary)
+	spec.Budgets, spec.BudgetError = convert.Budgets(p.object, s.at)
+	p.refusal.block(&spec, s.at)
+	convert.AddCatalog(&spec, p.catalog, p.why)
+	if p.synced != nil && samePool(*p.synced, spec) {
+		return
+	}
+	p.synced = &spec
+	s.builder.UpsertPool(spec)
+	s.notify(PoolsChanged)
+}
+
+// samePool compares catalogs by identity: the same pointer means the same content.
+func samePool(a, b model.PoolSpec) bool {
+	if a.Catalog != b.Catalog {
+		return false
+	}
+	a.Catalog, b.Catalog = nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
+// SetTypes records the result of reading a pool's catalog: the catalog, or the reason why there is none. A failure does
+// not replace an earlier catalog, and a catalog that was read for a pool that is gone is ignored.
+func (s *State) SetTypes(object *karpv1.NodePool, catalog *model.Catalog, why string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	p := s.pools[object.Name]
+	if p == nil || p.object.UID != object.UID {
+		return
+	}
+	p.why = why
+	if catalog != nil {
+		p.catalog = catalog
+	}
+	s.syncPool(object.Name)
+}
+
+// refusal pauses launches from a pool; the zero value means no pause.
+type refusal struct {
+	why   string
+	until time.Time
+}
+
+// Refuse records that the API server refuses a claim of the pool, and would refuse it again. For Config.Refusal from
+// the last snapshot no node is launched from the pool, so that its pods use another pool. A change of the pool ends
+// the pause.
+func (s *State) Refuse(name, uid, why string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	p := s.pools[name]
+	if p == nil || string(p.object.UID) != uid || s.at.Before(p.refusal.until) {
+		return
+	}
+	p.refusal = refusal{why: why, until: s.at.Add(s.config.Refusal)}
+	s.syncPool(name)
+}
+
+// block blocks a pool that is not blocked otherwise.
+func (r refusal) block(spec *model.PoolSpec, now time.Time) {
+	if spec.Blocked == nil && now.Before(r.until) {
+		spec.Blocked = &model.Rejection{Field: "spec.template", Reason: "the API server refused a claim of the pool: " + r.why}
+	}
+}
