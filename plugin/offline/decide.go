@@ -81,6 +81,9 @@ type Decision struct {
 	withoutQuotas func() *OtherPlan
 }
 
+// Snapshot returns the snapshot that is decided on.
+func (w *InputSet) Snapshot() *model.Snapshot { return w.convert().builder.Snapshot(w.now) }
+
 // Decide converts the objects and decides, rounds times. No state is kept between rounds.
 func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
 	opts := p.options()

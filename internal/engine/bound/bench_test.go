@@ -7,14 +7,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/bound"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
-	"github.com/karpenter-go/karpenter/internal/testing/converttest"
+	"github.com/karpenter-go/karpenter/internal/testing/workloads"
 )
 
 var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // BenchmarkWorkloads computes the bound of the workloads in the folders of KARPENTER_WORKLOADS (each with
 // instance-types.json, nodepools.json and pods.json) and compares it with the cost of the plan of package placement.
-func BenchmarkWorkloads(b *testing.B) { converttest.Snapshots(b, epoch, compare) }
+func BenchmarkWorkloads(b *testing.B) { workloads.Snapshots(b, epoch, compare) }
 
 func compare(b *testing.B, snap *model.Snapshot) {
 	plan := placement.Schedule(snap, placement.Options{})

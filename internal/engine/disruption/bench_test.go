@@ -6,7 +6,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/internal/testing/converttest"
+	"github.com/karpenter-go/karpenter/internal/testing/workloads"
 )
 
 // The benchmarks need KARPENTER_WORKLOADS, a folder of workloads with nodes (go -C test run ./bench workload
@@ -14,7 +14,7 @@ import (
 
 // BenchmarkWhatIf measures the what-if for the removal of one node.
 func BenchmarkWhatIf(b *testing.B) {
-	converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
+	workloads.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
 		ask, fit := disruption.FitsAlone(snap, disruption.Options{}), 0
 		b.ReportAllocs()
 		i := 0
@@ -29,7 +29,7 @@ func BenchmarkWhatIf(b *testing.B) {
 
 // BenchmarkSweep measures the what-if for every node.
 func BenchmarkSweep(b *testing.B) {
-	converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
+	workloads.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
 		for b.Loop() {
 			ask := disruption.FitsAlone(snap, disruption.Options{})
 			for i := range snap.Nodes {
@@ -41,7 +41,7 @@ func BenchmarkSweep(b *testing.B) {
 
 // BenchmarkPropose measures one run of the planner. BenchmarkStable measures runs until nothing changes.
 func BenchmarkPropose(b *testing.B) {
-	converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
+	workloads.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
 		for b.Loop() {
 			disruption.Propose(snap, disruption.Options{})
 		}
@@ -57,7 +57,7 @@ func BenchmarkStable(b *testing.B) {
 		{"cheap", disruption.Options{Economics: disruption.Economics{Payback: 24 * 3600e9, MovePrice: -1}}},
 	} {
 		b.Run(kind.name, func(b *testing.B) {
-			converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
+			workloads.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
 				for b.Loop() {
 					report(b, snap, untilStable(snap, func(s *model.Snapshot) []plan.Command { return disruption.Propose(s, kind.opts).Commands }))
 				}
@@ -67,7 +67,7 @@ func BenchmarkStable(b *testing.B) {
 }
 
 func BenchmarkNaive(b *testing.B) {
-	converttest.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
+	workloads.Snapshots(b, noon, func(b *testing.B, snap *model.Snapshot) {
 		for b.Loop() {
 			report(b, snap, untilStable(snap, func(s *model.Snapshot) []plan.Command {
 				if c, found := disruption.Naive(s, disruption.Options{}); found {

@@ -13,7 +13,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
-	"github.com/karpenter-go/karpenter/internal/testing/converttest"
 	"github.com/karpenter-go/karpenter/internal/testing/fleetsim"
 )
 
@@ -176,30 +175,4 @@ func TestLiveLaunchedForPods(t *testing.T) {
 	if begun == 0 {
 		t.Error("no command was carried out")
 	}
-}
-
-// BenchmarkLive carries out the plans of workloads with a simulated kube-scheduler (package fleetsim).
-func BenchmarkLive(b *testing.B) {
-	converttest.Folders(b, func(b *testing.B, folder string) {
-		read := converttest.Read(b, folder)
-		f := &fleet{pools: read.Pools, nodes: read.Nodes, pods: read.Pods}
-		for b.Loop() {
-			l := live(1, disruption.Options{}, f)
-			before := l.Snapshot()
-			planned := untilStable(before, func(s *model.Snapshot) []plan.Command { return disruption.Propose(s, disruption.Options{}).Commands })
-			settle(b, l)
-			b.ReportMetric(planned.price, "USD/h-planned")
-			b.ReportMetric(float64(planned.moved), "moved-planned")
-			b.ReportMetric(priceOf(l.Snapshot()), "USD/h-after")
-			b.ReportMetric(float64(l.Tally.Moved), "moved")
-			b.ReportMetric(float64(l.Tally.Moved)/(priceOf(before)-priceOf(l.Snapshot())), "moved/USD")
-			b.ReportMetric(float64(l.Tally.Bought), "bought")
-			b.ReportMetric(float64(l.Tally.Spent)/model.Nano, "USD/h-bought")
-			b.ReportMetric(float64(l.Losses()), "losses")
-			b.ReportMetric(float64(l.Begun()), "commands")
-			b.ReportMetric(float64(l.Tally.Abandoned), "abandoned")
-			b.ReportMetric(float64(l.Tally.Rounds), "rounds")
-			b.ReportMetric(l.Now.Sub(noon).Minutes(), "minutes")
-		}
-	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/testing/audit"
-	"github.com/karpenter-go/karpenter/internal/testing/converttest"
+	"github.com/karpenter-go/karpenter/internal/testing/workloads"
 )
 
 // The benchmarks time Schedule alone, on an existing snapshot. They report the cost of the plan in USD per hour, the
@@ -69,7 +69,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-func BenchmarkWorkloads(b *testing.B) { converttest.Snapshots(b, epoch, benchmark) }
+func BenchmarkWorkloads(b *testing.B) { workloads.Snapshots(b, epoch, benchmark) }
 
 func benchmark(b *testing.B, snap *model.Snapshot) {
 	b.ReportAllocs()

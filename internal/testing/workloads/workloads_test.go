@@ -1,4 +1,4 @@
-package converttest_test
+package workloads_test
 
 import (
 	"os"
@@ -6,27 +6,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/testing/converttest"
+	"github.com/karpenter-go/karpenter/internal/testing/workloads"
 )
 
 func TestSnapshot(t *testing.T) {
 	folder := t.TempDir()
 	for name, content := range map[string]string{
+		"meta.json": `{"providerLabels": ["example.com/family"]}`,
 		"instance-types.json": `{"instanceTypes": [{"name": "m.large", "arch": "amd64", "os": ["linux"], "capacity": {"cpu": "2", "memory": "8Gi", "pods": "29"},
 			"offerings": [{"zone": "a", "capacityType": "spot", "price": 0.1}]}]}`,
-		"nodepools.json": `{"items": [{"metadata": {"name": "default", "uid": "1"}, "spec": {"template": {"spec": {
+		"nodepools.json": `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "karpenter.sh/v1", "kind": "NodePool",
+			"metadata": {"name": "default", "uid": "1"}, "spec": {"template": {"spec": {
 			"nodeClassRef": {"group": "example.com", "kind": "Any", "name": "any"}, "requirements": []}}}}]}`,
-		"pods.json": `{"items": [
-			{"metadata": {"name": "a", "namespace": "default", "uid": "2"}, "spec": {"containers": [{"name": "c"}]},
-			 "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}}]}`,
-		"nodes.json":      `{"items": [{"metadata": {"name": "n", "uid": "3"}}]}`,
-		"bound-pods.json": `{"items": [{"metadata": {"name": "b", "namespace": "default", "uid": "4"}, "spec": {"nodeName": "n", "containers": [{"name": "c"}]}}]}`,
+		"pods.json": `{"apiVersion": "v1", "kind": "PodList", "items": [
+			{"metadata": {"name": "a", "namespace": "default", "uid": "2"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}]}`,
+		"nodes.json": `{"apiVersion": "v1", "kind": "NodeList", "items": [{"metadata": {"name": "n", "uid": "3"}}]}`,
+		"bound-pods.json": `{"apiVersion": "v1", "kind": "PodList", "items": [
+			{"metadata": {"name": "b", "namespace": "default", "uid": "4"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}]}`,
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	snap := converttest.Snapshot(t, folder, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	snap := workloads.Snapshot(t, folder, time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	switch {
 	case len(snap.Pools) != 1:
 		t.Errorf("%d pools, want 1: %v", len(snap.Pools), snap.Pools)
