@@ -120,7 +120,7 @@ type explanation struct {
 	// now is the time of the decision on files, RFC 3339; empty for the newest timestamp.
 	now string
 	// files is what was read of files last.
-	files *offline.InputSet
+	files *offline.Manifests
 }
 
 // print prints the answer once, or with --watch whenever it changes.
@@ -292,7 +292,7 @@ func (e *explanation) namespace() string {
 }
 
 // read reads the cluster as of a time, or the files with their own time.
-func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSet, error) {
+func (e *explanation) read(ctx context.Context, now time.Time) (*offline.Manifests, error) {
 	if err := checkOutput(e.output, formats); err != nil {
 		return nil, err
 	}
@@ -323,7 +323,7 @@ func (e *explanation) read(ctx context.Context, now time.Time) (*offline.InputSe
 }
 
 // noteFiles prints what the answer assumes of the files. It returns an error if they have nothing that can be read.
-func (e *explanation) noteFiles(w *offline.InputSet) error {
+func (e *explanation) noteFiles(w *offline.Manifests) error {
 	progress := cmp.Or(e.progress, io.Discard)
 	if e.files = w; w.Empty() && len(w.Problems) > 0 {
 		return unreadable(w.Problems, progress)
@@ -404,7 +404,7 @@ type allNodes struct {
 func (a allNodes) Text() string { return a.DisruptAnswer.Text(a.columns) }
 
 // explainNode returns the result for a node, with what only the live cluster says.
-func (e *explanation) explainNode(ctx context.Context, w *offline.InputSet, name string) (*offline.NodeOutcome, error) {
+func (e *explanation) explainNode(ctx context.Context, w *offline.Manifests, name string) (*offline.NodeOutcome, error) {
 	outcome, err := w.ExplainNode(&e.policy, name)
 	if err == nil && outcome.NodeClaim != "" && len(e.from) == 0 {
 		outcome.Disputed = e.live.Dispute(ctx, outcome.NodeClaim, time.Now())
@@ -413,7 +413,7 @@ func (e *explanation) explainNode(ctx context.Context, w *offline.InputSet, name
 }
 
 func newExplainOverlayCommand() *cobra.Command {
-	explain := func(w *offline.InputSet, _ *offline.Policy, name string) (*offline.OverlayDetails, error) {
+	explain := func(w *offline.Manifests, _ *offline.Policy, name string) (*offline.OverlayDetails, error) {
 		return w.ExplainOverlay(name)
 	}
 	return newClusterExplanation("NodeOverlay", explain, &cobra.Command{
@@ -427,7 +427,7 @@ NodeOverlay changes, from which value to which, and which other NodeOverlay take
 }
 
 func newExplainQuotaCommand() *cobra.Command {
-	return newClusterExplanation("CapacityQuota", (*offline.InputSet).ExplainQuota, &cobra.Command{
+	return newClusterExplanation("CapacityQuota", (*offline.Manifests).ExplainQuota, &cobra.Command{
 		Use:     "quota NAME",
 		Aliases: []string{"quotas", "capacityquota", "capacityquotas", "cq"},
 		Short:   "Explain which nodes a CapacityQuota counts, what is left of it, and what it excludes",
@@ -440,7 +440,7 @@ NodePool. With -f, a capture or manifests are read instead of the cluster. Nothi
 }
 
 // newClusterExplanation completes a command that explains one object of a kind without namespaces.
-func newClusterExplanation[T outcome](kind string, explain func(*offline.InputSet, *offline.Policy, string) (T, error),
+func newClusterExplanation[T outcome](kind string, explain func(*offline.Manifests, *offline.Policy, string) (T, error),
 	command *cobra.Command) *cobra.Command {
 	var e explanation
 	command.Args, command.ValidArgsFunction = oneName("the name of the "+kind), completeName(kind)

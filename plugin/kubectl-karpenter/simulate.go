@@ -190,7 +190,7 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	return nil
 }
 
-func (s *simulation) decide(w *offline.InputSet) offline.Answer {
+func (s *simulation) decide(w *offline.Manifests) offline.Answer {
 	if s.disrupt {
 		return w.Disrupt(&s.policy, s.repeat).Answer()
 	}

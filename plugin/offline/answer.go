@@ -141,7 +141,7 @@ func (d *Decision) Answer() *LaunchAnswer {
 	price, cost = d.lowerBound()
 	a.LowerBoundPerHour, a.LowerBoundCostPerHour = usd(price), usd(cost)
 	a.Preferences = d.preferences()
-	a.Overlays, a.WithoutOverlays = d.told.overlays, d.without
+	a.Overlays, a.WithoutOverlays = d.from.overlays, d.without
 	a.Quotas = d.quotaOutcomes()
 	if d.withoutQuotas != nil {
 		a.WithoutQuotas = d.withoutQuotas()
@@ -199,7 +199,7 @@ func (d *Decision) refusals() []Unschedulable {
 			list = append(list, Unschedulable{pod.Key(), reasons})
 		}
 	}
-	for _, p := range d.told.idle {
+	for _, p := range d.from.idle {
 		list = append(list, Unschedulable{p.pod, reasonsOf(d.snap, plan.Refusal{Verdict: p.why})})
 	}
 	return list

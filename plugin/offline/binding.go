@@ -1,7 +1,6 @@
 package offline
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -28,10 +27,10 @@ func (o *Manifests) bindClaims() {
 			o.bindNamed(claim)
 		}
 	}
-	volumes := o.around.freeVolumes()
+	volumes := o.others.freeVolumes()
 	for _, claim := range open {
-		if volume := o.around.matching(claim, volumes); volume != nil {
-			bind(claim, o.around.volumes[volume.Name])
+		if volume := o.others.matching(claim, volumes); volume != nil {
+			bind(claim, find[*corev1.PersistentVolume](&o.others, "", volume.Name))
 			volumes = slices.DeleteFunc(volumes, func(v *corev1.PersistentVolume) bool { return v == volume })
 		}
 	}
@@ -40,12 +39,12 @@ func (o *Manifests) bindClaims() {
 // bindNamed binds a claim to the volume that it names, if that is its own or may become its own.
 func (o *Manifests) bindNamed(claim *corev1.PersistentVolumeClaim) {
 	bound := claim.Status.Phase == corev1.ClaimBound
-	if volume := o.around.Volume(claim.Spec.VolumeName); volume != nil {
+	if volume := find[*corev1.PersistentVolume](&o.others, "", claim.Spec.VolumeName); volume != nil {
 		switch ref := volume.Spec.ClaimRef; {
 		case ref != nil:
 			bound = ref.Namespace == claim.Namespace && ref.Name == claim.Name && volume.Status.Phase != corev1.VolumeReleased
 		case !bound:
-			bound = o.around.matching(claim, []*corev1.PersistentVolume{available(volume)}) != nil
+			bound = o.others.matching(claim, []*corev1.PersistentVolume{available(volume)}) != nil
 		}
 		if bound {
 			bind(claim, volume)
@@ -69,13 +68,14 @@ func markBound(claim *corev1.PersistentVolumeClaim) {
 
 // freeVolumes returns copies of the volumes that are not bound, as the volume controller would have completed them: by
 // name.
-func (s *surroundings) freeVolumes() []*corev1.PersistentVolume {
+func (s *others) freeVolumes() []*corev1.PersistentVolume {
 	var free []*corev1.PersistentVolume
-	for _, name := range slices.Sorted(maps.Keys(s.volumes)) {
-		if v := s.volumes[name]; v.Status.Phase == "" || v.Status.Phase == corev1.VolumePending || v.Status.Phase == corev1.VolumeAvailable {
+	for _, v := range all[*corev1.PersistentVolume](s) {
+		if v.Status.Phase == "" || v.Status.Phase == corev1.VolumePending || v.Status.Phase == corev1.VolumeAvailable {
 			free = append(free, available(v))
 		}
 	}
+	slices.SortFunc(free, func(a, b *corev1.PersistentVolume) int { return strings.Compare(a.Name, b.Name) })
 	return free
 }
 
@@ -92,16 +92,16 @@ func available(volume *corev1.PersistentVolume) *corev1.PersistentVolume {
 
 // matching returns the volume that the volume controller or, of classes without a provisioner, kube-scheduler would
 // choose; nil for none. A claim whose volume is made for its pod gets only a volume that names it.
-func (s *surroundings) matching(claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) *corev1.PersistentVolume {
+func (s *others) matching(claim *corev1.PersistentVolumeClaim, volumes []*corev1.PersistentVolume) *corev1.PersistentVolume {
 	claim = claim.DeepCopy()
 	if claim.Spec.StorageClassName == nil {
-		if class := s.Class(""); class != nil {
+		if class := s.class(""); class != nil {
 			claim.Spec.StorageClassName = &class.Name
 		}
 	}
 	fitting := slices.DeleteFunc(slices.Clone(volumes),
 		func(v *corev1.PersistentVolume) bool { return !volumehelpers.CheckAccessModes(claim, v) })
-	class := s.byClass[volumehelpers.GetPersistentVolumeClaimClass(claim)]
+	class := find[*storagev1.StorageClass](s, "", volumehelpers.GetPersistentVolumeClaimClass(claim))
 	delayed := class != nil && waitsForPod(class) && class.Provisioner != convert.NoProvisioner && claim.Spec.VolumeName == ""
 	volume, err := volumehelpers.FindMatchingVolume(claim, fitting, nil, nil, delayed, true)
 	if err != nil { // an invalid selector selects nothing

@@ -18,7 +18,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/plugin/table"
 )
@@ -151,37 +150,6 @@ func (b *buffers) captured() []bufferShape {
 	return list
 }
 
-// addBuffers adds the virtual pods of the buffers.
-func (w *InputSet) addBuffers(t *converted, v *convert.Vocabulary, around *convert.Around) {
-	for _, b := range w.buffers.objects {
-		if b.object.DeletionTimestamp == nil {
-			t.requests = append(t.requests, w.buffers.request(b.object))
-		}
-	}
-	room.Sort(t.requests)
-	room.Allot(t.requests, func(namespace string) []corev1.ResourceQuota { return w.buffers.quotas[namespace] }, w.now)
-	for _, q := range t.requests {
-		if q.Shape == nil {
-			continue
-		}
-		var specs []model.PodSpec
-		for _, pod := range q.Pods() {
-			convert.Admit(pod, around.Admission)
-			spec, disposition := convert.Pod(pod, v, around)
-			if q.Refused = spec.Rejected; q.Refused != nil {
-				specs = nil
-				break
-			}
-			if spec.Virtual, spec.EvictionCost = model.VirtualBuffer, 0; disposition == convert.Pending {
-				specs = append(specs, spec)
-			}
-		}
-		for _, spec := range specs {
-			t.builder.UpsertPod(spec)
-		}
-	}
-}
-
 // BufferOutcome is what a CapacityBuffer asks for, and what has become of it.
 type BufferOutcome struct {
 	// Buffer is NAMESPACE/NAME.
@@ -217,7 +185,7 @@ type Room struct {
 func (d *Decision) bufferOutcomes() []BufferOutcome {
 	rooms := room.Rooms(d.snap, d.plan.Virtual, explain.Refusal)
 	var list []BufferOutcome
-	for _, q := range d.told.requests {
+	for _, q := range d.from.requests {
 		r := rooms[string(q.Buffer.UID)]
 		if r == nil {
 			r = &room.Room{}

@@ -47,7 +47,7 @@ status: {hard: {pods: "8"}, used: {pods: "1"}}
 `
 
 // readRoom reads the buffers of roomYAML.
-func readRoom(t *testing.T, more ...string) (*InputSet, Policy) {
+func readRoom(t *testing.T, more ...string) (*Manifests, Policy) {
 	t.Helper()
 	folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": poolYAML,
 		"web.yaml":  strings.Replace(webYAML, "cpu: 500m", "cpu: 600m", 1),

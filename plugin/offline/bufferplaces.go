@@ -51,26 +51,26 @@ type BufferPlace struct {
 
 // ExplainBuffer decides, and returns where the room of a CapacityBuffer is, named NAMESPACE/NAME, or NAME if only
 // one namespace has it.
-func (w *InputSet) ExplainBuffer(p *Policy, name string) (*BufferDetails, error) {
-	d := w.Decide(p, 1)
+func (o *Manifests) ExplainBuffer(p *Policy, name string) (*BufferDetails, error) {
+	d := o.Decide(p, 1)
 	outcomes := d.bufferOutcomes()
 	var names []string
 	at := -1
-	for i, o := range outcomes {
-		names = append(names, o.Buffer)
-		if o.Buffer != name && !strings.HasSuffix(o.Buffer, "/"+name) {
+	for i, details := range outcomes {
+		names = append(names, details.Buffer)
+		if details.Buffer != name && !strings.HasSuffix(details.Buffer, "/"+name) {
 			continue
 		}
 		if at >= 0 {
-			return nil, fmt.Errorf("there are CapacityBuffers %s and %s: give a namespace", outcomes[at].Buffer, o.Buffer)
+			return nil, fmt.Errorf("there are CapacityBuffers %s and %s: give a namespace", outcomes[at].Buffer, details.Buffer)
 		}
 		at = i
 	}
 	if at < 0 {
 		return nil, fmt.Errorf("there is no CapacityBuffer %s that a controller of this project keeps room for%s", name, didYouMean(name, names))
 	}
-	b := &BufferDetails{BufferOutcome: outcomes[at], Places: []BufferPlace{}, PriceSource: d.source, Gaps: w.gaps()}
-	d.places(b, d.told.requests[at])
+	b := &BufferDetails{BufferOutcome: outcomes[at], Places: []BufferPlace{}, PriceSource: d.source, Gaps: o.gaps()}
+	d.places(b, d.from.requests[at])
 	return b, nil
 }
 

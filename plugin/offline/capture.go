@@ -84,7 +84,7 @@ func (o *captureOptions) policy() Policy {
 }
 
 // WriteCapture writes the input, the policy and the answer to a file, which replay reads.
-func WriteCapture(path string, w *InputSet, p Policy, a Answer) error {
+func WriteCapture(path string, w *Manifests, p Policy, a Answer) error {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
@@ -210,16 +210,15 @@ func Replay(path string) (*Replayed, error) {
 		o.mostPods = document.Options.MaxPods
 	}
 	o.takeCapture(path, document)
-	w, err := newInputSet(o, time.Time{}, p)
-	if err != nil {
+	if err := o.complete(time.Time{}, p); err != nil {
 		return nil, err
 	}
 	r := &Replayed{}
 	var fresh Answer
 	if document.Options.Disrupt == nil {
-		fresh = w.Decide(&p, 1).Answer()
+		fresh = o.Decide(&p, 1).Answer()
 	} else {
-		fresh = w.Disrupt(&p, 1).Answer()
+		fresh = o.Disrupt(&p, 1).Answer()
 		r.Flags = " --disrupt"
 		if p.UntilStable {
 			r.Flags += " --until-stable"
@@ -229,7 +228,7 @@ func Replay(path string) (*Replayed, error) {
 	if err != nil {
 		return nil, inputErrorf("%s: answer: %w", path, err)
 	}
-	r.Before, r.Now, r.Differs, r.Problems = before.Brief(), fresh.Brief(), differs, w.Problems
+	r.Before, r.Now, r.Differs, r.Problems = before.Brief(), fresh.Brief(), differs, o.Problems
 	return r, nil
 }
 

@@ -47,41 +47,41 @@ type Change struct {
 // mostAdded is the maximum number of pods that a change adds.
 const mostAdded = 20_000
 
-// With returns what was read with the change. The receiver is unchanged, and both share all other objects.
-func (w *InputSet) With(c *Change) (*InputSet, error) {
-	changed, objects := *w, *w.Manifests
-	changed.Manifests, objects.Problems, objects.seen = &objects, nil, map[string]string{}
-	objects.pools, objects.refused = slices.Clone(w.pools), slices.Clone(w.refused)
+// With returns what was read with the change. The receiver is unchanged, and both share all other changed.
+func (o *Manifests) With(c *Change) (*Manifests, error) {
+	changed := *o
+	changed.Problems, changed.seen, changed.told = nil, map[string]string{}, false
+	changed.pools, changed.refused = slices.Clone(o.pools), slices.Clone(o.refused)
 	for _, factor := range []float64{c.Spot, c.Prices} {
 		if !(factor >= 0 && factor <= 1000) {
 			return nil, inputErrorf("the factor is %v, want 0 to 1000", factor)
 		}
 	}
 	if c.pools != nil {
-		for i := range objects.pools {
-			objects.pools[i].object = objects.pools[i].object.DeepCopy()
-			c.pools(objects.pools[i].object)
+		for i := range changed.pools {
+			changed.pools[i].object = changed.pools[i].object.DeepCopy()
+			c.pools(changed.pools[i].object)
 		}
 	}
 	if strings.TrimSpace(c.Pool) != "" {
-		if err := objects.replacePool(c.Pool); err != nil {
+		if err := changed.replacePool(c.Pool); err != nil {
 			return nil, err
 		}
 	}
 	if c.withoutPDB != "" {
-		objects.budgets = slices.DeleteFunc(slices.Clone(w.budgets),
+		changed.budgets = slices.DeleteFunc(slices.Clone(o.budgets),
 			func(b sourced[*policyv1.PodDisruptionBudget]) bool { return key(b.object) == c.withoutPDB })
 	}
 	if len(c.unprotected) > 0 {
 		changed.unprotect(c.unprotected)
 	}
-	if err := objects.addPods(c); err != nil {
+	if err := changed.addPods(c); err != nil {
 		return nil, err
 	}
-	objects.sale = w.sale.changed(c)
+	changed.sale = o.sale.changed(c)
 	if c.Pool != "" {
-		objects.claims = slices.Clone(objects.claims)
-		changed.applyDrift(w)
+		changed.claims = slices.Clone(changed.claims)
+		changed.applyDrift(o)
 	}
 	return &changed, nil
 }
@@ -115,7 +115,7 @@ func (o *Manifests) replacePool(manifest string) error {
 }
 
 // unprotect leaves out the annotations that protect these pods and nodes, and the claims of the nodes.
-func (w *InputSet) unprotect(names map[string]bool) {
+func (o *Manifests) unprotect(names map[string]bool) {
 	protecting := []string{karpv1.AnnotationDoNotDisrupt, karpv1.AnnotationDoNotEvict, karpv1.AnnotationDoNotConsolidate,
 		karpv1.AnnotationSafeToEvict, karpv1.AnnotationScaleDownDisabled}
 	bare := func(annotations map[string]string) map[string]string {
@@ -123,29 +123,28 @@ func (w *InputSet) unprotect(names map[string]bool) {
 		maps.DeleteFunc(rest, func(key, _ string) bool { return slices.Contains(protecting, key) })
 		return rest
 	}
-	w.pods, w.nodes, w.claims, w.nodeOf = slices.Clone(w.pods), slices.Clone(w.nodes), slices.Clone(w.claims), maps.Clone(w.nodeOf)
-	for i, p := range w.pods {
+	machines := o.machinesOf()
+	o.pods, o.nodes, o.claims = slices.Clone(o.pods), slices.Clone(o.nodes), slices.Clone(o.claims)
+	for i, p := range o.pods {
 		if names[key(p.object)] {
 			pod := *p.object
 			pod.Annotations = bare(pod.Annotations)
-			w.pods[i].object = &pod
+			o.pods[i].object = &pod
 		}
 	}
-	for i, n := range w.nodes {
+	for i, n := range o.nodes {
 		if names[n.object.Name] {
 			node := *n.object
 			node.Annotations = bare(node.Annotations)
-			w.nodes[i].object = &node
-			if w.nodeOf[node.Spec.ProviderID] == n.object {
-				w.nodeOf[node.Spec.ProviderID] = &node
-			}
+			o.nodes[i].object = &node
 		}
 	}
-	for i, c := range w.claims {
-		if node := w.nodeOf[c.object.Status.ProviderID]; node != nil && names[node.Name] || names[c.object.Name] {
+	for i, c := range o.claims {
+		m := machines[c.object.Status.ProviderID]
+		if m != nil && m.Node() != nil && names[m.Node().Name] || names[c.object.Name] {
 			claim := *c.object
 			claim.Annotations = bare(claim.Annotations)
-			w.claims[i].object = &claim
+			o.claims[i].object = &claim
 		}
 	}
 }

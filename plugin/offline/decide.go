@@ -24,40 +24,40 @@ type Answer interface {
 	Brief() string
 }
 
-// newInputSet completes the objects that were read.
-func newInputSet(o *Manifests, now time.Time, p Policy) (*InputSet, error) {
+// complete completes the objects that were read. It is called once.
+func (o *Manifests) complete(now time.Time, p Policy) error {
 	o.finish()
-	w := &InputSet{Manifests: o, now: o.newest}
-	if w.now.IsZero() {
-		w.now = time.Unix(0, 0)
+	o.now = o.newest
+	if o.now.IsZero() {
+		o.now = time.Unix(0, 0)
 		if o.options == nil && now.IsZero() && slices.ContainsFunc(o.pools, hasSchedule) {
 			o.assume("no object has a time, so the schedules of budgets are evaluated at 1970-01-01T00:00:00Z; --now sets another time")
 		}
 	}
 	if o.options != nil {
-		w.now = o.options.Now
+		o.now = o.options.Now
 	}
 	if !now.IsZero() {
-		w.now = now
+		o.now = now
 	}
-	w.now = w.now.UTC()
+	o.now = o.now.UTC()
 	var err error
-	if w.defaultSpread, err = convert.ParseSchedulerConfig(p.SchedulerConfig); err != nil {
-		return nil, inputErrorf("--scheduler-config: %w", err)
+	if o.defaultSpread, err = convert.ParseSchedulerConfig(p.SchedulerConfig); err != nil {
+		return inputErrorf("--scheduler-config: %w", err)
 	}
 	on, notes, err := gates.Read(p.FeatureGates)
 	if err != nil {
-		return nil, inputErrorf("%w", err)
+		return inputErrorf("%w", err)
 	}
-	for i := range w.sale.Catalogs {
-		if c := &w.sale.Catalogs[i]; !on.On(gates.ReservedCapacity) {
+	for i := range o.sale.Catalogs {
+		if c := &o.sale.Catalogs[i]; !on.On(gates.ReservedCapacity) {
 			c.Types = cloud.WithoutReserved(c.Types)
 		}
 	}
 	o.assumed = append(o.assumed, notes...)
-	w.podRules = p.PodRules
-	w.prepare()
-	return w, nil
+	o.podRules = p.PodRules
+	o.prepare()
+	return nil
 }
 
 // hasSchedule reports whether the answer depends on the time of day.
@@ -67,7 +67,7 @@ func hasSchedule(pool sourced[*karpv1.NodePool]) bool {
 
 // Decision is a plan and its input.
 type Decision struct {
-	told  *converted
+	from  *mirror
 	snap  *model.Snapshot
 	plan  *plan.Provision
 	opts  placement.Options
@@ -82,32 +82,39 @@ type Decision struct {
 }
 
 // Snapshot returns the snapshot that is decided on.
-func (w *InputSet) Snapshot() *model.Snapshot { return w.convert().builder.Snapshot(w.now) }
+func (o *Manifests) Snapshot() *model.Snapshot { return o.mirror().Snapshot(o.now) }
+
+// tell adds the problems of a mirror, once.
+func (o *Manifests) tell(problems []error) {
+	if !o.told {
+		o.Problems, o.told = append(o.Problems, problems...), true
+	}
+}
 
 // Decide converts the objects and decides, rounds times. No state is kept between rounds.
-func (w *InputSet) Decide(p *Policy, rounds int) *Decision {
+func (o *Manifests) Decide(p *Policy, rounds int) *Decision {
 	opts := p.options()
 	var d *Decision
 	for range rounds {
-		d = &Decision{opts: opts, source: w.sale.Source, gaps: w.gaps()}
+		d = &Decision{opts: opts, source: o.sale.Source, gaps: o.gaps()}
 		d.stats = measure(func() {
-			d.told = w.convert()
-			d.snap = d.told.builder.Snapshot(w.now)
+			d.from = o.mirror()
+			d.snap = d.from.Snapshot(o.now)
 			d.plan = new(futile.Launches).Restrain(d.snap, placement.Schedule(d.snap, opts))
 		})
 	}
-	w.Problems = append(w.Problems, d.told.problems...)
-	d.without = w.withoutOverlays(opts)
+	o.tell(d.from.problems)
+	d.without = o.withoutOverlays(opts)
 	d.withoutQuotas = func() *OtherPlan {
-		if len(w.quotas) == 0 {
+		if len(o.quotas) == 0 {
 			return nil
 		}
-		without := w.planWithout(opts, func(m *Manifests) { m.quotas = nil })
+		without := o.planWithout(opts, func(m *Manifests) { m.quotas = nil })
 		if *without == *figuresOfPlan(d.snap, d.plan, opts) {
 			return nil
 		}
 		return without
 	}
-	w.aside = d.snap.DaemonsAside
+	o.aside = d.snap.DaemonsAside
 	return d
 }

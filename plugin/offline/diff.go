@@ -67,7 +67,7 @@ type DriftedNode struct {
 }
 
 // Compare plans with both inputs until no further step is worthwhile. It ends early with the context.
-func Compare(ctx context.Context, before, after *InputSet, p *Policy) (*DiffAnswer, error) {
+func Compare(ctx context.Context, before, after *Manifests, p *Policy) (*DiffAnswer, error) {
 	old, now := before.Overview(p), after.Overview(p)
 	a := &DiffAnswer{Drifted: []DriftedNode{}, Removed: []string{}, PriceSource: now.PriceSource(), Gaps: now.w.gaps()}
 	a.Warnings, a.Useless = warnings(old, now)
@@ -141,7 +141,7 @@ func (o *Overview) figuresAtRest(p *view.Plan) AtRest {
 			r.StillDrifted++
 		}
 	}
-	d := &Decision{told: &converted{}, snap: o.rest, plan: placement.Schedule(o.rest, o.policy.options())}
+	d := &Decision{from: &mirror{}, snap: o.rest, plan: placement.Schedule(o.rest, o.policy.options())}
 	r.Unschedulable = d.refusals()
 	return r
 }

@@ -117,19 +117,19 @@ func unpricedNode(snap *model.Snapshot, c *plan.Command) bool {
 
 // Disrupt converts the objects and decides which nodes should be removed, rounds times. No state is kept between
 // rounds.
-func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
+func (o *Manifests) Disrupt(p *Policy, rounds int) *DisruptDecision {
 	var d *DisruptDecision
 	var problems []error
 	for round := range rounds {
-		d = &DisruptDecision{opts: p.disruptOptions(), source: w.sale.Source, gaps: w.gaps(), removed: w.removals()}
+		d = &DisruptDecision{opts: p.disruptOptions(), source: o.sale.Source, gaps: o.gaps(), removed: o.removals()}
 		d.stats = measure(func() {
-			told := w.convert()
-			problems = told.problems
-			d.first = told.builder.Snapshot(w.now)
+			m := o.mirror()
+			problems = m.problems
+			d.first = m.Snapshot(o.now)
 			if round == rounds-1 {
-				w.release()
+				o.release()
 			}
-			d.last, d.pools = d.first, w.poolObjects()
+			d.last, d.pools = d.first, o.poolObjects()
 			if p.UntilStable {
 				d.launch()
 			}
@@ -138,21 +138,21 @@ func (w *InputSet) Disrupt(p *Policy, rounds int) *DisruptDecision {
 			}
 		})
 	}
-	w.Problems = append(w.Problems, problems...)
-	w.aside = d.first.DaemonsAside
+	o.tell(problems)
+	o.aside = d.first.DaemonsAside
 	return d
 }
 
-func (w *InputSet) poolObjects() []*karpv1.NodePool {
-	pools := make([]*karpv1.NodePool, len(w.pools))
-	for i := range w.pools {
-		pools[i] = w.pools[i].object
+func (o *Manifests) poolObjects() []*karpv1.NodePool {
+	pools := make([]*karpv1.NodePool, len(o.pools))
+	for i := range o.pools {
+		pools[i] = o.pools[i].object
 	}
 	return pools
 }
 
 // release drops references to objects that are no longer needed, because the next steps need more memory.
-func (w *InputSet) release() { w.pods, w.nodes, w.claims, w.nodeOf = nil, nil, nil, nil }
+func (o *Manifests) release() { o.pods, o.nodes, o.claims = nil, nil, nil }
 
 // step proposes commands and applies them to the model. It continues after the steps made before.
 func (d *DisruptDecision) step() {

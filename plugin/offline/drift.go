@@ -14,10 +14,10 @@ import (
 // Pools that are the same object before are skipped, so that a what-if changes one pool only. A claim without a
 // comparable hash, or that is assumed for a node, counts as launched from what was there before; before may be nil. What
 // only a cloud knows, such as new images, is not examined.
-func (w *InputSet) applyDrift(before *InputSet) {
-	rules := convert.NewVocabulary(w.sale.Declared, w.classes...).Rules
-	for i, c := range w.claims {
-		pool, live := w.pool(c.object.Labels[karpv1.LabelNodePool])
+func (o *Manifests) applyDrift(before *Manifests) {
+	rules := convert.NewVocabulary(o.sale.Declared, o.classes...).Rules
+	for i, c := range o.claims {
+		pool, live := o.pool(c.object.Labels[karpv1.LabelNodePool])
 		var old *karpv1.NodePool
 		if before != nil {
 			old, _ = before.pool(c.object.Labels[karpv1.LabelNodePool])
@@ -25,14 +25,14 @@ func (w *InputSet) applyDrift(before *InputSet) {
 		if pool == nil || pool == old || c.object.Status.ProviderID == "" || c.object.DeletionTimestamp != nil {
 			continue
 		}
-		if class, known := w.classOf(pool); live && (!known || class.live) {
+		if class, known := o.classOf(pool); live && (!known || class.live) {
 			continue // the controller has compared them
 		}
-		made, assumed := *c.object, c.object.Spec.NodeClassRef == (karpv1.NodeClassReference{})
+		made, assumed := *c.object, assumed(c.object)
 		if assumed {
 			made.Spec.NodeClassRef = cmp.Or(old, pool).Spec.Template.Spec.NodeClassRef
 		}
-		reason := w.classDrift(&made, pool, before)
+		reason := o.classDrift(&made, pool, before)
 		static, err := cloud.StaticDrift(&made, pool)
 		switch {
 		case static, err != nil && old != nil && old.Hash() != pool.Hash():
@@ -41,7 +41,7 @@ func (w *InputSet) applyDrift(before *InputSet) {
 		case cloud.RequirementsDrift(&made, pool, rules):
 			reason = karpv1.ReasonRequirementsDrifted
 		}
-		w.claims[i].object = withDrift(c.object, reason)
+		o.claims[i].object = withDrift(c.object, reason)
 	}
 }
 
@@ -62,18 +62,18 @@ func withDrift(claim *karpv1.NodeClaim, reason string) *karpv1.NodeClaim {
 }
 
 // classOf returns the EC2NodeClass of a pool.
-func (w *InputSet) classOf(pool *karpv1.NodePool) (classOfAWS, bool) {
+func (o *Manifests) classOf(pool *karpv1.NodePool) (classOfAWS, bool) {
 	ref := pool.Spec.Template.Spec.NodeClassRef
-	class, known := w.classesOfAWS[ref.Name]
+	class, known := o.classesOfAWS[ref.Name]
 	return class, known && ref.Group == awsv1.Group && class.object != nil
 }
 
 // classDrift returns the reason if the node class of the pool differs from that of the claim, "" if not or unknown.
-func (w *InputSet) classDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, before *InputSet) string {
+func (o *Manifests) classDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, before *Manifests) string {
 	if ref := pool.Spec.Template.Spec.NodeClassRef; ref.Group != awsv1.Group && claim.Spec.NodeClassRef != ref {
 		return karpv1.ReasonNodePoolDrifted
 	}
-	class, known := w.classOf(pool)
+	class, known := o.classOf(pool)
 	if !known {
 		return ""
 	}
@@ -95,8 +95,8 @@ func (w *InputSet) classDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, be
 }
 
 // pool returns the pool of the name, and whether it is that of the cluster; nil if there is none.
-func (w *InputSet) pool(name string) (pool *karpv1.NodePool, live bool) {
-	for _, p := range w.pools {
+func (o *Manifests) pool(name string) (pool *karpv1.NodePool, live bool) {
+	for _, p := range o.pools {
 		if p.object.Name == name {
 			return p.object, p.live
 		}

@@ -15,13 +15,13 @@ import (
 
 // Fleet decides, and returns the nodes with their contents and costs, and the pods without a node. Of these it returns
 // those of a namespace; an empty namespace means all namespaces.
-func (w *InputSet) Fleet(p *Policy, namespace string) *top.Fleet {
-	removed := w.removals() // before the model changes
-	d := w.Decide(p, 1)
+func (o *Manifests) Fleet(p *Policy, namespace string) *top.Fleet {
+	removed := o.removals() // before the model changes
+	d := o.Decide(p, 1)
 	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Pools: poolLines(d.snap),
 		Waiting: d.waitingPods(namespace)}
 	var used, usable quantity.Vector
-	for _, denied := range w.denied {
+	for _, denied := range o.denied {
 		fleet.Incomplete = append(fleet.Incomplete, top.Denied(denied))
 	}
 	for _, n := range d.snap.Nodes {
@@ -160,7 +160,7 @@ func (d *Decision) waitingPods(namespace string) []top.Waiting {
 // ignored returns the pods that need no node from Karpenter: those that wait for something else, and those that opted
 // out. Pods that are rejected for other reasons are among the refused ones.
 func (d *Decision) ignored() []idlePod {
-	list := slices.Clone(d.told.idle)
+	list := slices.Clone(d.from.idle)
 	for _, p := range d.snap.Rejected {
 		if p.Rejected.Silent {
 			list = append(list, idlePod{p.Key(), plan.Verdict{Code: plan.PodInvalid, Rejection: p.Rejected}})

@@ -20,7 +20,7 @@ func TestTopIgnoredPods(t *testing.T) {
 		idle = append(idle, p)
 	}
 	want := []top.Waiting{{Pod: "shop/p0", Count: 3, Outcome: "Ignored", Why: "gated"}, {Pod: "shop/p1", Count: 1, Outcome: "Ignored", Why: "unasked"}}
-	d := &Decision{told: &converted{idle: idle}, snap: &model.Snapshot{}, plan: &plan.Provision{}}
+	d := &Decision{from: &mirror{idle: idle}, snap: &model.Snapshot{}, plan: &plan.Provision{}}
 	if diff := cmp.Diff(want, d.waitingPods("")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

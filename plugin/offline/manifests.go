@@ -28,10 +28,12 @@ import (
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 // Manifests are the inputs of a decision, by kind, in the order in which they were read: from files, from a live
-// cluster, or both. Objects of files take precedence over those of the cluster with the same name.
+// cluster, or both. Objects of files take precedence over those of the cluster with the same name. No decision changes
+// them.
 type Manifests struct {
 	pools     []sourced[*karpv1.NodePool]
 	claims    []sourced[*karpv1.NodeClaim]
@@ -39,12 +41,14 @@ type Manifests struct {
 	pods      []sourced[*corev1.Pod]
 	daemons   []sourced[*appsv1.DaemonSet]
 	workloads []*workload
-	around    surroundings
+	others    others
 	budgets   []sourced[*policyv1.PodDisruptionBudget]
 	// overlays are those of files, and those of the cluster that a controller has read.
 	overlays []sourced[*karpv1alpha1.NodeOverlay]
 	buffers  buffers
 	quotas   []sourced[*autoscalingv1beta1.CapacityQuota]
+	// templates are what controllers give to new pods, of those that have pods which request less.
+	templates map[types.UID]convert.Created
 	// volumeClaims are those of files, and those that StatefulSets of files make.
 	volumeClaims []*corev1.PersistentVolumeClaim
 	// classesOfAWS are the classes by name; memory is the memory of AWS nodes that the controller has observed; ipv6
@@ -100,6 +104,17 @@ type Manifests struct {
 	Problems []error
 	scheme   *runtime.Scheme
 	decoder  runtime.Decoder
+
+	// These are set by complete. classes are the kinds of node class that count, and defaultSpread is that of the
+	// scheduler configuration.
+	classes       []schema.GroupKind
+	defaultSpread []corev1.TopologySpreadConstraint
+	podRules      convert.PodRules
+	now           time.Time
+	// told says that the problems of a mirror are among Problems.
+	told bool
+	// aside are the DaemonSets that the last decision did not consider.
+	aside []model.AsideDaemon
 }
 
 // MostPods is the default maximum number of pods of a simulation. A million identical pods take some 4 GB of memory.
@@ -146,7 +161,7 @@ func newManifests() (*Manifests, error) {
 	}
 	return &Manifests{
 		mostPods: MostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
-		around: newSurroundings(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{},
+		others: newOthers(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{},
 		passed: map[string]int{}, seen: map[string]string{}, generated: map[string]bool{}, scheme: scheme,
 		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
 	}, nil
@@ -252,16 +267,16 @@ func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
 		if object.Namespace == metav1.NamespaceSystem && object.Name == "kube-dns" {
 			o.ipv6 = strings.Contains(object.Spec.ClusterIP, ":")
 		}
-		return o.around.take(object)
+		return o.others.take(object)
 	case *corev1.PersistentVolumeClaim:
 		if !live {
 			o.volumeClaims = append(o.volumeClaims, object)
 		}
-		return o.around.take(object)
+		return o.others.take(object)
 	case *policyv1.PodDisruptionBudget:
 		o.budgets = append(o.budgets, sourced[*policyv1.PodDisruptionBudget]{object, origin, live})
 	default:
-		return o.around.take(object) || o.takeWorkload(origin, object, live)
+		return o.others.take(object) || o.takeWorkload(origin, object, live)
 	}
 	return true
 }
@@ -304,7 +319,10 @@ func (o *Manifests) finish() {
 	}
 	o.refuseBudgets()
 	o.assumeHealthy()
-	o.around.index(o.pods)
+	for _, p := range o.pods {
+		o.others.addNamespace(p.object.Namespace)
+	}
+	o.noteTemplates()
 	o.seen = nil // not used anymore, and large with many pods
 	o.claimNodes()
 }
@@ -312,7 +330,7 @@ func (o *Manifests) finish() {
 // admit applies the API server's admission to a pod of a file. A pod that an API server has stored is not changed:
 // LimitRanges and RuntimeClasses may be newer than the pod.
 func (o *Manifests) admit(pod *corev1.Pod) {
-	var by convert.Admission = &o.around
+	var by convert.Admission = &o.others
 	if pod.ResourceVersion != "" {
 		by = nil
 	}

@@ -71,7 +71,7 @@ func (o *Manifests) assumeMissing() {
 		}
 	}
 	for _, n := range o.nodes {
-		if claims && o.around.csiNodes[n.object.Name] == nil {
+		if claims && find[*storagev1.CSINode](&o.others, "", n.object.Name) == nil {
 			o.lack("CSINode", n.object.Name, assumedCSINode)
 		}
 	}
@@ -92,7 +92,7 @@ func (o *Manifests) forbidden(p sourced[*corev1.Pod]) *model.Rejection {
 		return &model.Rejection{Field: "spec.priorityClassName", Reason: fmt.Sprintf("no PriorityClass with name %s was found", name)}
 	}
 	name := or(spec.RuntimeClassName, "")
-	if name != "" && o.around.runtimes[name] == nil && !o.lacks("runtimeclasses.node.k8s.io") {
+	if name != "" && o.others.RuntimeClass(name) == nil && !o.lacks("runtimeclasses.node.k8s.io") {
 		return &model.Rejection{Field: "spec.runtimeClassName", Reason: fmt.Sprintf("RuntimeClass %q not found", name)}
 	}
 	return nil
@@ -157,8 +157,8 @@ func (o *Manifests) assumeClasses(meta *metav1.ObjectMeta, spec *corev1.PodSpec)
 			o.lack("PriorityClass", name, assumedPriority)
 		}
 	}
-	if name := spec.RuntimeClassName; name != nil && *name != "" && meta.ResourceVersion == "" && o.around.runtimes[*name] == nil {
-		o.around.runtimes[*name] = &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: *name}}
+	if name := spec.RuntimeClassName; name != nil && *name != "" && meta.ResourceVersion == "" && o.others.RuntimeClass(*name) == nil {
+		o.others.take(&nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: *name}})
 		o.lack("RuntimeClass", *name, assumedRuntime)
 	}
 }
@@ -167,7 +167,7 @@ func (o *Manifests) assumeClasses(meta *metav1.ObjectMeta, spec *corev1.PodSpec)
 // known.
 func (o *Manifests) assumeVolume(pod *metav1.ObjectMeta, v *corev1.Volume, zone string) {
 	name := claimOfVolume(pod.Name, v)
-	claim := o.around.Claim(pod.Namespace, name)
+	claim := find[*corev1.PersistentVolumeClaim](&o.others, pod.Namespace, name)
 	if claim != nil {
 		o.assumeBehind(claim, zone)
 		return
@@ -176,7 +176,7 @@ func (o *Manifests) assumeVolume(pod *metav1.ObjectMeta, v *corev1.Volume, zone 
 	if v.Ephemeral == nil {
 		o.lack("PersistentVolumeClaim", key(claim), assumedClaim+usable(nil, zone))
 		o.bindAssumed(claim, nil, zone)
-		o.around.take(claim)
+		o.others.take(claim)
 		return
 	}
 	if v.Ephemeral.VolumeClaimTemplate == nil || pod.UID == "" {
@@ -186,7 +186,7 @@ func (o *Manifests) assumeVolume(pod *metav1.ObjectMeta, v *corev1.Volume, zone 
 	claim.Spec = *v.Ephemeral.VolumeClaimTemplate.Spec.DeepCopy()
 	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: &controller}}
 	if o.assumeBehind(claim, zone); claim.Spec.VolumeName != "" {
-		o.around.take(claim)
+		o.others.take(claim)
 	}
 }
 
@@ -196,7 +196,7 @@ func (o *Manifests) assumeBehind(claim *corev1.PersistentVolumeClaim, zone strin
 	case claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimLost:
 		return
 	case claim.Spec.VolumeName != "":
-		if o.around.Volume(claim.Spec.VolumeName) == nil {
+		if find[*corev1.PersistentVolume](&o.others, "", claim.Spec.VolumeName) == nil {
 			o.lack("PersistentVolume", claim.Spec.VolumeName, assumedVolume+usable(nil, zone))
 			o.bindAssumed(claim, nil, zone)
 		}
@@ -219,7 +219,7 @@ func (o *Manifests) assumeBehind(claim *corev1.PersistentVolumeClaim, zone strin
 
 // classOrAssumed returns the class of the name, the default class for "", or one that makes volumes where pods run.
 func (o *Manifests) classOrAssumed(name string) *storagev1.StorageClass {
-	if class := o.around.Class(name); class != nil {
+	if class := o.others.class(name); class != nil {
 		return class
 	}
 	mode := storagev1.VolumeBindingWaitForFirstConsumer
@@ -227,7 +227,7 @@ func (o *Manifests) classOrAssumed(name string) *storagev1.StorageClass {
 	if name == "" {
 		class.Name, class.Annotations = "(default)", map[string]string{convert.IsDefaultClass: "true"}
 	}
-	o.around.take(class)
+	o.others.take(class)
 	o.lack("StorageClass", class.Name, assumedClass)
 	return class
 }
@@ -241,7 +241,7 @@ func (o *Manifests) bindAssumed(claim *corev1.PersistentVolumeClaim, class *stor
 	if terms := placesOf(class, zone); len(terms) > 0 {
 		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: terms}}
 	}
-	o.around.take(volume)
+	o.others.take(volume)
 	bind(claim, volume)
 }
 
@@ -287,8 +287,7 @@ func (o *Manifests) assumeNamespaces() {
 		return
 	}
 	for _, p := range o.pods {
-		if name := p.object.Namespace; o.around.namespaces[name] == nil {
-			o.around.namespaces[name] = map[string]string{corev1.LabelMetadataName: name}
+		if name := p.object.Namespace; o.others.addNamespace(name) {
 			o.lack("Namespace", name, assumedNamespace)
 		}
 	}

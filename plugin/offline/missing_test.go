@@ -43,7 +43,7 @@ func volumeText(name, zone, spec string) string {
 }
 
 // answered returns the input and the answer for manifests. whole is as if a cluster was read.
-func answered(t *testing.T, text string, whole bool) (*InputSet, *LaunchAnswer) {
+func answered(t *testing.T, text string, whole bool) (*Manifests, *LaunchAnswer) {
 	t.Helper()
 	o, err := newManifests()
 	if err != nil {
@@ -55,11 +55,11 @@ func answered(t *testing.T, text string, whole bool) (*InputSet, *LaunchAnswer) 
 		t.Fatal(err)
 	}
 	p := DefaultPolicy()
-	w, err := newInputSet(o, time.Unix(0, 0), p)
-	if err != nil || len(w.Problems) > 0 {
-		t.Fatal(err, w.Problems)
+	err = o.complete(time.Unix(0, 0), p)
+	if err != nil || len(o.Problems) > 0 {
+		t.Fatal(err, o.Problems)
 	}
-	return w, w.Decide(&p, 1).Answer()
+	return o, o.Decide(&p, 1).Answer()
 }
 
 // zonesOf returns the zone of each pod that gets a node, and the reason of each other pod.

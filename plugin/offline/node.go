@@ -120,15 +120,15 @@ func (o *NodeOutcome) Names() []string {
 }
 
 // ExplainNode decides, and returns the result for a node, named by itself or by its claim.
-func (w *InputSet) ExplainNode(p *Policy, name string) (*NodeOutcome, error) {
-	known := w.nodeNames() // before the model changes
-	outcome := w.Disrupt(p, 1).nodeOutcome(name)
+func (o *Manifests) ExplainNode(p *Policy, name string) (*NodeOutcome, error) {
+	known := o.nodeNames() // before the model changes
+	outcome := o.Disrupt(p, 1).nodeOutcome(name)
 	if outcome == nil {
 		return nil, fmt.Errorf("there is no node %s, and no claim of that name%s", name, didYouMean(name, known))
 	}
-	outcome.Gaps = w.gaps()
+	outcome.Gaps = o.gaps()
 	if outcome.NodeClaim != "" {
-		outcome.RemovalsPaused = w.annotationsOf(outcome.NodePool)[karpv1.AnnotationRemovalsPaused]
+		outcome.RemovalsPaused = o.annotationsOf(outcome.NodePool)[karpv1.AnnotationRemovalsPaused]
 	}
 	return outcome, nil
 }

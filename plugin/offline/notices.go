@@ -108,22 +108,22 @@ func (n *notices) pod(pod *corev1.Pod) {
 }
 
 // DaemonsAside returns lines about DaemonSets that the last decision did not consider.
-func (w *InputSet) DaemonsAside() []string {
+func (o *Manifests) DaemonsAside() []string {
 	var lines []string
-	for _, d := range w.aside {
+	for _, d := range o.aside {
 		lines = append(lines, fmt.Sprintf("DaemonSet %s/%s is set aside: %s: %s", d.Namespace, d.Name, d.Why.Field, d.Why.Reason))
 	}
 	return lines
 }
 
 // Notes returns lines about objects that are ignored, about doubtful values, and about what the answer assumes.
-func (w *InputSet) Notes() []string {
+func (o *Manifests) Notes() []string {
 	var lines []string
-	for _, kind := range w.ignored() {
+	for _, kind := range o.ignored() {
 		lines = append(lines, "skipped "+kind)
 	}
-	lines = slices.Concat(lines, w.warned.lines(), w.notices(), w.missingLines(), w.assumed)
-	if denied := w.Denied(); denied != "" {
+	lines = slices.Concat(lines, o.warned.lines(), o.notices(), o.missingLines(), o.assumed)
+	if denied := o.Denied(); denied != "" {
 		lines = append(lines, denied)
 	}
 	return lines

@@ -8,7 +8,6 @@ import (
 
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -33,43 +32,42 @@ type OtherPlan struct {
 }
 
 // resolve resolves the overlays for all pools.
-func (w *InputSet) resolve(t *converted, pools []overlay.Pool, v *convert.Vocabulary) {
-	if len(w.overlays) == 0 {
+func (o *Manifests) resolve(m *mirror, pools []overlay.Pool) {
+	if len(o.overlays) == 0 {
 		return
 	}
-	objects := make([]*karpv1alpha1.NodeOverlay, len(w.overlays))
-	for i := range w.overlays {
-		objects[i] = w.overlays[i].object
+	objects := make([]*karpv1alpha1.NodeOverlay, len(o.overlays))
+	for i := range o.overlays {
+		objects[i] = o.overlays[i].object
 	}
-	t.pools, t.resolved = pools, overlay.New(objects, v.Rules, w.sale.Declared.ReservationKey).Resolve(pools)
-	for _, r := range t.resolved.Reports() {
-		t.overlays = append(t.overlays, OverlayOutcome{r.Name, r.Reason, r.Message})
+	m.pools, m.resolved = pools, overlay.New(objects, m.Vocabulary().Rules, o.sale.Declared.ReservationKey).Resolve(pools)
+	for _, r := range m.resolved.Reports() {
+		m.overlays = append(m.overlays, OverlayOutcome{r.Name, r.Reason, r.Message})
 	}
 }
 
 // overlaid returns the types of a pool with the changes of the overlays: its own slice without any.
-func (t *converted) overlaid(p overlay.Pool) []cloud.InstanceType {
-	if t.resolved == nil {
+func (m *mirror) overlaid(p overlay.Pool) []cloud.InstanceType {
+	if m.resolved == nil {
 		return p.Types
 	}
-	types, _ := t.resolved.Apply(p)
+	types, _ := m.resolved.Apply(p)
 	return types
 }
 
 // withoutOverlays plans once more without overlays, if there are any.
-func (w *InputSet) withoutOverlays(opts placement.Options) *OtherPlan {
-	if len(w.overlays) == 0 {
+func (o *Manifests) withoutOverlays(opts placement.Options) *OtherPlan {
+	if len(o.overlays) == 0 {
 		return nil
 	}
-	return w.planWithout(opts, func(m *Manifests) { m.overlays = nil })
+	return o.planWithout(opts, func(m *Manifests) { m.overlays = nil })
 }
 
 // planWithout plans once more without what remove removes.
-func (w *InputSet) planWithout(opts placement.Options, remove func(*Manifests)) *OtherPlan {
-	manifests, plain := *w.Manifests, *w
-	remove(&manifests)
-	plain.Manifests = &manifests
-	snap := plain.convert().builder.Snapshot(w.now)
+func (o *Manifests) planWithout(opts placement.Options, remove func(*Manifests)) *OtherPlan {
+	plain := *o
+	remove(&plain)
+	snap := plain.Snapshot()
 	p := new(futile.Launches).Restrain(snap, placement.Schedule(snap, opts))
 	return figuresOfPlan(snap, p, opts)
 }
@@ -195,27 +193,27 @@ var changeColumns = []table.Column[OverlayChange]{
 }
 
 // ExplainOverlay returns what a NodeOverlay does.
-func (w *InputSet) ExplainOverlay(name string) (*OverlayDetails, error) {
-	t := w.convert()
-	at := slices.IndexFunc(t.overlays, func(o OverlayOutcome) bool { return o.Name == name })
+func (o *Manifests) ExplainOverlay(name string) (*OverlayDetails, error) {
+	t := o.mirror()
+	at := slices.IndexFunc(t.overlays, func(details OverlayOutcome) bool { return details.Name == name })
 	if at < 0 {
 		var names []string
-		for _, o := range t.overlays {
-			names = append(names, o.Name)
+		for _, details := range t.overlays {
+			names = append(names, details.Name)
 		}
 		return nil, fmt.Errorf("there is no NodeOverlay %s that a controller has read%s", name, didYouMean(name, names))
 	}
-	o := &OverlayDetails{OverlayOutcome: t.overlays[at], Changes: []OverlayChange{}, Gaps: w.gaps()}
+	details := &OverlayDetails{OverlayOutcome: t.overlays[at], Changes: []OverlayChange{}, Gaps: o.gaps()}
 	for _, p := range t.pools {
 		for _, c := range t.resolved.Changes(p) {
 			if c.Overlay == name {
-				o.Changes = append(o.Changes, OverlayChange{NodePool: c.Pool, InstanceType: c.Type, Offering: c.Offering,
+				details.Changes = append(details.Changes, OverlayChange{NodePool: c.Pool, InstanceType: c.Type, Offering: c.Offering,
 					RawPrice: c.Raw, Price: c.Price,
 					Resource: c.Resource, Amount: c.Amount, OverruledBy: c.By})
 			}
 		}
 	}
-	return o, nil
+	return details, nil
 }
 
 // writeOverlays prints what the overlays do, and the plan without them.

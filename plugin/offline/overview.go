@@ -24,9 +24,9 @@ import (
 // computed when they are first asked for, and kept. It is safe for concurrent use: the snapshot is immutable, and a view
 // waits for another only if both need the same part.
 type Overview struct {
-	w      *InputSet
+	w      *Manifests
 	policy Policy
-	told   *converted
+	from   *mirror
 	snap   *model.Snapshot
 	// removed is what the objects say about nodes that are being deleted.
 	removed removals
@@ -47,11 +47,11 @@ type Overview struct {
 }
 
 // Overview converts the objects once, and returns what the page shows of them.
-func (w *InputSet) Overview(p *Policy) *Overview {
-	o := &Overview{w: w, policy: *p, removed: w.removals(), told: w.convert(), planning: make(chan struct{}, 1)}
-	o.snap = o.told.builder.Snapshot(w.now)
-	o.decide, o.disruptNow = sync.OnceValue(o.decision), sync.OnceValue(o.disruption)
-	return o
+func (o *Manifests) Overview(p *Policy) *Overview {
+	reading := &Overview{w: o, policy: *p, removed: o.removals(), from: o.mirror(), planning: make(chan struct{}, 1)}
+	reading.snap = reading.from.Snapshot(o.now)
+	reading.decide, reading.disruptNow = sync.OnceValue(reading.decision), sync.OnceValue(reading.disruption)
+	return reading
 }
 
 // At is the time of the reading.
@@ -70,7 +70,7 @@ func (o *Overview) Incomplete() []string {
 }
 
 // Problems are the objects that could not be read.
-func (o *Overview) Problems() []error { return append(slices.Clone(o.w.Problems), o.told.problems...) }
+func (o *Overview) Problems() []error { return append(slices.Clone(o.w.Problems), o.from.problems...) }
 
 // Empty reports whether there is nothing to show.
 func (o *Overview) Empty() bool { return o.w.Empty() }
@@ -161,7 +161,7 @@ func (o *Overview) disruption() *DisruptDecision {
 
 // decision makes the decision that decide keeps.
 func (o *Overview) decision() *Decision {
-	d := &Decision{told: o.told, snap: o.snap, opts: o.policy.options(), source: o.w.sale.Source, gaps: o.w.gaps()}
+	d := &Decision{from: o.from, snap: o.snap, opts: o.policy.options(), source: o.w.sale.Source, gaps: o.w.gaps()}
 	d.plan = new(futile.Launches).Restrain(o.snap, placement.Schedule(o.snap, d.opts))
 	return d
 }

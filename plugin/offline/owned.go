@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
-	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 // owner is the controller of pods, according to files.
@@ -42,15 +42,35 @@ func (o *Manifests) owners() owners {
 // for their successors.
 const vpaUpdates = "vpaUpdates"
 
-// succeed sets the requests of a pod's successor, by the template of its workload, if they were reduced while the pod
-// ran. Manifests seldom have the field that says so; there, each pod counts that requests less than its template.
-func (all owners) succeed(p sourced[*corev1.Pod], spec *model.PodSpec) {
-	untold := !p.live && len(p.object.ManagedFields) == 0 && p.object.Annotations[vpaUpdates] == ""
-	if !untold && !convert.Resized(p.object) {
-		return
-	}
-	if w := all.of(p.object, metav1.GetControllerOfNoCopy(p.object)); w != nil {
-		convert.Succeed(spec, convert.CreatedAs(&corev1.Pod{Spec: w.template.Spec}))
+// noteTemplates records the templates of pods whose requests were reduced while they ran. Manifests seldom have the
+// field that says so; it is set on each pod that requests less than its template.
+func (o *Manifests) noteTemplates() {
+	all := o.owners()
+	o.templates = map[types.UID]convert.Created{}
+	for _, p := range o.pods {
+		ref := metav1.GetControllerOfNoCopy(p.object)
+		if p.live || p.object.Spec.NodeName == "" || ref == nil {
+			continue
+		}
+		untold := len(p.object.ManagedFields) == 0 && p.object.Annotations[vpaUpdates] == ""
+		if !untold && !convert.Resized(p.object) {
+			continue
+		}
+		w := all.of(p.object, ref)
+		if w == nil {
+			continue
+		}
+		by, own := convert.CreatedAs(&corev1.Pod{Spec: w.template.Spec}), convert.CreatedAs(p.object)
+		if by.CPU <= own.CPU && by.Memory <= own.Memory {
+			continue
+		}
+		if ref.UID == "" {
+			ref.UID = w.meta.UID
+		}
+		if untold {
+			p.object.ManagedFields = []metav1.ManagedFieldsEntry{{Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "resize"}}
+		}
+		o.templates[ref.UID] = by
 	}
 }
 

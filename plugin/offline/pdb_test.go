@@ -86,12 +86,12 @@ func TestSimulateKnowsPDBs(t *testing.T) {
 	o.readPath("-", strings.NewReader(poolYAML+"---\napiVersion: v1\nkind: Node\nmetadata: {name: 'n'}\n"+shopPods()+
 		"---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: shop}\nspec: {selector: {matchLabels: {app: web}}, minAvailable: 2}\n"))
 	o.finish()
-	w := &InputSet{Manifests: o, now: o.newest}
+	o.now = o.newest
 	if err := o.typesOn(""); err != nil {
 		t.Fatal(err)
 	}
-	w.prepare()
-	snap := w.convert().builder.Snapshot(w.now)
+	o.prepare()
+	snap := o.Snapshot()
 	got := map[string]string{}
 	for _, p := range snap.Node("n").Pods {
 		got[p.Name] = fmt.Sprintf("ready %t", p.Ready)

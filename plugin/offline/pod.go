@@ -35,13 +35,13 @@ type PodOutcome struct {
 }
 
 // ExplainPod decides, and returns the result for a pod, named NAMESPACE/NAME.
-func (w *InputSet) ExplainPod(p *Policy, name string) (*PodOutcome, error) {
-	pod := w.podOf(name)
+func (o *Manifests) ExplainPod(p *Policy, name string) (*PodOutcome, error) {
+	pod := o.podOf(name)
 	if pod == nil {
-		return nil, fmt.Errorf("there is no pod %s%s", name, w.podsLike(name))
+		return nil, fmt.Errorf("there is no pod %s%s", name, o.podsLike(name))
 	}
-	outcome := w.Decide(p, 1).outcome(pod)
-	outcome.Gaps = w.gaps()
+	outcome := o.Decide(p, 1).outcome(pod)
+	outcome.Gaps = o.gaps()
 	return outcome, nil
 }
 
@@ -57,7 +57,7 @@ func (o *Manifests) podOf(name string) *corev1.Pod {
 // outcome returns the pod's result in the decision.
 func (d *Decision) outcome(pod *corev1.Pod) *PodOutcome {
 	outcome := &PodOutcome{Pod: key(pod)}
-	if why, idle := d.told.ignores(outcome.Pod); idle {
+	if why, idle := d.from.ignores(outcome.Pod); idle {
 		outcome.Outcome, outcome.Reasons = "Ignored", reasonsOf(d.snap, plan.Refusal{Verdict: why})
 		return outcome
 	}
@@ -107,8 +107,8 @@ func (d *Decision) find(pod *corev1.Pod, outcome *PodOutcome) {
 }
 
 // ignores returns why a pod needs no node from Karpenter, if so.
-func (t *converted) ignores(pod string) (plan.Verdict, bool) {
-	for _, p := range t.idle {
+func (m *mirror) ignores(pod string) (plan.Verdict, bool) {
+	for _, p := range m.idle {
 		if p.pod == pod {
 			return p.why, true
 		}

@@ -41,12 +41,12 @@ type PodGroup struct {
 }
 
 // ExplainPods decides, and returns the results for the pending pods of the selection.
-func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
-	tops := w.topsOf(of.Kind)
-	o := &PodsOutcome{Groups: []*PodGroup{}, Gaps: w.gaps(), of: of}
+func (o *Manifests) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
+	tops := o.topsOf(of.Kind)
+	details := &PodsOutcome{Groups: []*PodGroup{}, Gaps: o.gaps(), of: of}
 	pending := map[string]bool{}
 	var others, elsewhere []string
-	for _, s := range w.pods {
+	for _, s := range o.pods {
 		pod := s.object
 		if of.Namespace != "" && pod.Namespace != of.Namespace {
 			if kind, name := workloadOfPod(pod, of.Kind, tops); of.Kind != "" && kind == of.Kind && name == of.Name &&
@@ -61,17 +61,17 @@ func (w *InputSet) ExplainPods(p *Policy, of Selection) (*PodsOutcome, error) {
 			}
 			continue
 		}
-		if o.Total++; waiting(pod) {
+		if details.Total++; waiting(pod) {
 			pending[key(pod)] = true
 		}
 	}
-	if o.Pending = len(pending); o.Total == 0 && of.Kind != "" {
+	if details.Pending = len(pending); details.Total == 0 && of.Kind != "" {
 		return nil, fmt.Errorf("there is no pod of %s %s/%s%s", of.Kind, of.Namespace, of.Name, inNamespaces(of, elsewhere, others))
 	}
-	if o.Pending > 0 {
-		w.Decide(p, 1).group(pending, o)
+	if details.Pending > 0 {
+		o.Decide(p, 1).group(pending, details)
 	}
-	return o, nil
+	return details, nil
 }
 
 // inNamespaces completes the error that a workload has no pods: with the namespaces of workloads of its name, or a

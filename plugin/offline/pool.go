@@ -187,8 +187,8 @@ type keptCount struct {
 func (o *PoolOutcome) Names() []string { return []string{"nodepool.karpenter.sh/" + o.NodePool} }
 
 // ExplainPool decides, and returns the state of a pool.
-func (w *InputSet) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
-	d := w.Disrupt(p, 1)
+func (o *Manifests) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
+	d := o.Disrupt(p, 1)
 	outcome := d.poolOutcome(name)
 	if outcome == nil {
 		var names, nodes []string
@@ -197,7 +197,7 @@ func (w *InputSet) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
 				nodes = append(nodes, n.Name)
 			}
 		}
-		for _, p := range w.pools {
+		for _, p := range o.pools {
 			names = append(names, p.object.Name)
 		}
 		if len(nodes) > 0 {
@@ -206,8 +206,8 @@ func (w *InputSet) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
 		}
 		return nil, fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
 	}
-	outcome.Gaps, outcome.AtRest = w.gaps(), d.atRest(name)
-	outcome.RemovalsPaused = w.annotationsOf(name)[karpv1.AnnotationRemovalsPaused]
+	outcome.Gaps, outcome.AtRest = o.gaps(), d.atRest(name)
+	outcome.RemovalsPaused = o.annotationsOf(name)[karpv1.AnnotationRemovalsPaused]
 	return outcome, nil
 }
 
@@ -221,16 +221,16 @@ type PoolsOutcome struct {
 }
 
 // ExplainPools decides, and returns the state of all pools.
-func (w *InputSet) ExplainPools(p *Policy) *PoolsOutcome {
-	d := w.Disrupt(p, 1)
-	o := &PoolsOutcome{Pools: []*PoolOutcome{}, PriceSource: d.source, Gaps: w.gaps()}
+func (o *Manifests) ExplainPools(p *Policy) *PoolsOutcome {
+	d := o.Disrupt(p, 1)
+	details := &PoolsOutcome{Pools: []*PoolOutcome{}, PriceSource: d.source, Gaps: o.gaps()}
 	for _, pool := range d.first.Pools {
 		one := d.poolOutcome(pool.Name)
-		one.PriceSource, one.RemovalsPaused = "", w.annotationsOf(pool.Name)[karpv1.AnnotationRemovalsPaused]
-		o.Pools = append(o.Pools, one)
+		one.PriceSource, one.RemovalsPaused = "", o.annotationsOf(pool.Name)[karpv1.AnnotationRemovalsPaused]
+		details.Pools = append(details.Pools, one)
 	}
-	slices.SortFunc(o.Pools, func(a, b *PoolOutcome) int { return strings.Compare(a.NodePool, b.NodePool) })
-	return o
+	slices.SortFunc(details.Pools, func(a, b *PoolOutcome) int { return strings.Compare(a.NodePool, b.NodePool) })
+	return details
 }
 
 // Names returns the pools as `kubectl get -o name` does.

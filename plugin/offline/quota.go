@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
-	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -30,18 +29,6 @@ type QuotaOutcome struct {
 // invalidQuota is a quota without effect, and why.
 type invalidQuota struct{ name, why string }
 
-// addQuotas adds the quotas to the builder. An invalid one has no effect.
-func (w *InputSet) addQuotas(t *converted, v *convert.Vocabulary) {
-	for _, q := range w.quotas {
-		spec, err := convert.Quota(q.object, v)
-		if err != nil {
-			t.invalidQuotas = append(t.invalidQuotas, invalidQuota{q.object.Name, OneLine(err)})
-			continue
-		}
-		t.builder.UpsertQuota(spec)
-	}
-}
-
 // quotaOutcomes returns the usage of all quotas, by name.
 func (d *Decision) quotaOutcomes() []QuotaOutcome {
 	var list []QuotaOutcome
@@ -52,7 +39,7 @@ func (d *Decision) quotaOutcomes() []QuotaOutcome {
 		}
 		list = append(list, o)
 	}
-	for _, q := range d.told.invalidQuotas {
+	for _, q := range d.from.invalidQuotas {
 		list = append(list, QuotaOutcome{Name: q.name, Invalid: q.why})
 	}
 	slices.SortFunc(list, func(a, b QuotaOutcome) int { return strings.Compare(a.Name, b.Name) })
@@ -151,28 +138,28 @@ type QuotaPool struct {
 }
 
 // ExplainQuota decides, and returns what a CapacityQuota counts and excludes.
-func (w *InputSet) ExplainQuota(p *Policy, name string) (*QuotaDetails, error) {
-	d := w.Decide(p, 1)
+func (o *Manifests) ExplainQuota(p *Policy, name string) (*QuotaDetails, error) {
+	d := o.Decide(p, 1)
 	outcomes := d.quotaOutcomes()
-	at := slices.IndexFunc(outcomes, func(o QuotaOutcome) bool { return o.Name == name })
+	at := slices.IndexFunc(outcomes, func(details QuotaOutcome) bool { return details.Name == name })
 	if at < 0 {
 		var names []string
-		for _, o := range outcomes {
-			names = append(names, o.Name)
+		for _, details := range outcomes {
+			names = append(names, details.Name)
 		}
 		return nil, fmt.Errorf("there is no CapacityQuota %s%s", name, didYouMean(name, names))
 	}
-	o := &QuotaDetails{QuotaOutcome: outcomes[at], NodeNames: []string{}, Pools: []QuotaPool{}, Gaps: w.gaps()}
+	details := &QuotaDetails{QuotaOutcome: outcomes[at], NodeNames: []string{}, Pools: []QuotaPool{}, Gaps: o.gaps()}
 	for _, q := range d.snap.Quotas {
 		if q.Name == name {
-			o.addNodes(d.snap, q)
+			details.addNodes(d.snap, q)
 		}
 	}
 	for _, r := range d.excludedBy(name) {
-		o.Refusals = append(o.Refusals, explain.RefusedOf(d.snap, r))
-		o.trees = append(o.trees, explain.Tree(d.snap, r))
+		details.Refusals = append(details.Refusals, explain.RefusedOf(d.snap, r))
+		details.trees = append(details.trees, explain.Tree(d.snap, r))
 	}
-	return o, nil
+	return details, nil
 }
 
 // addNodes sets the nodes and the pools of the quota.

@@ -41,7 +41,7 @@ status: {capacity: {cpu: 2, memory: 4Gi, pods: 20}, allocatable: {cpu: 0, memory
 `
 
 // readQuotas reads the quotas of quotasYAML, and pods that need three small nodes.
-func readQuotas(t *testing.T) (*InputSet, Policy) {
+func readQuotas(t *testing.T) (*Manifests, Policy) {
 	t.Helper()
 	folder := files(t, map[string]string{"instance-types.json": typesJSON, "pool.yaml": poolYAML, "quotas.yaml": quotasYAML,
 		"web.yaml": strings.NewReplacer("cpu: 500m", "cpu: 1800m", "limits: {cpu: 1,", "limits: {cpu: 2,").Replace(webYAML)})

@@ -3,7 +3,6 @@ package offline
 import (
 	"strings"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
@@ -21,10 +20,4 @@ func (o *Manifests) refusePool(name string, wrong error) {
 		why = model.Rejection{Field: field, Reason: reason}
 	}
 	o.refused = append(o.refused, refusedPool{name, why})
-}
-
-// spec returns the known part of the pool.
-func (r *refusedPool) spec() model.PoolSpec {
-	return model.PoolSpec{Name: r.name, UID: "refused/" + r.name, ConsolidateAfter: -1, Policy: string(karpv1.ConsolidateWhenEmptyOrUnderutilized),
-		Blocked: &r.why, Refused: &r.why}
 }

@@ -56,7 +56,7 @@ func TestRefusedWorkloads(t *testing.T) {
 	}
 	const warning = `Deployment app/half: spec.template.spec.containers[0].resources.requests[memory]: fractional byte value "512m" is ` +
 		`invalid, must be an integer`
-	if notes := (&InputSet{Manifests: o}).Notes(); !slices.Contains(notes, warning) {
+	if notes := o.Notes(); !slices.Contains(notes, warning) {
 		t.Errorf("notes %q, want %q", notes, warning)
 	}
 }

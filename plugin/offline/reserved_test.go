@@ -59,12 +59,12 @@ func TestReservationsOfFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := DefaultPolicy()
-			w, err := newInputSet(o, now, p)
-			if err != nil || len(w.Problems) > 0 {
-				t.Fatal(err, w.Problems)
+			err = o.complete(now, p)
+			if err != nil || len(o.Problems) > 0 {
+				t.Fatal(err, o.Problems)
 			}
 			got := map[string]int{}
-			for _, n := range w.Decide(&p, 1).Answer().Nodes {
+			for _, n := range o.Decide(&p, 1).Answer().Nodes {
 				at := n.CapacityType
 				if at == "reserved" && len(c.want) > 0 && c.want["reserved"] == 0 {
 					at = n.Zone + " " + at

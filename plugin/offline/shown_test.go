@@ -26,7 +26,7 @@ func TestExplainShownLabels(t *testing.T) {
 	folder := files(t, map[string]string{"fleet.yaml": lightFleet + labeled.Replace(lightNode("a", "")) + featureYAML})
 	policy := DefaultPolicy()
 	source := Source{Paths: []string{folder}, Cluster: &Cluster{}}
-	read := func() *InputSet {
+	read := func() *Manifests {
 		w, err := source.Read(t.Context(), policy)
 		if err != nil || len(w.Problems) > 0 {
 			t.Fatal(err, w.Problems)

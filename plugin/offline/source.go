@@ -38,7 +38,7 @@ type Source struct {
 // ReadBoth reads two inputs that differ in the objects of files: the first with those of old, the second with those of
 // now, each in the place of the objects of the name that Paths and the cluster have. Objects of old that now does not
 // have are not in the second. The cluster is read once. A file that cannot be read as a whole is an error.
-func (s *Source) ReadBoth(ctx context.Context, p Policy, old, now []string) (before, after *InputSet, err error) {
+func (s *Source) ReadBoth(ctx context.Context, p Policy, old, now []string) (before, after *Manifests, err error) {
 	first := *s
 	if s.Live {
 		cluster := *s.Cluster
@@ -75,7 +75,7 @@ func (s *Source) ReadBoth(ctx context.Context, p Policy, old, now []string) (bef
 }
 
 // Read reads everything and prepares it for decisions.
-func (s *Source) Read(ctx context.Context, p Policy) (*InputSet, error) {
+func (s *Source) Read(ctx context.Context, p Policy) (*Manifests, error) {
 	o, err := newManifests()
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *Source) Read(ctx context.Context, p Policy) (*InputSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newInputSet(o, now, p)
+	return o, o.complete(now, p)
 }
 
 // readOver reads the files whose objects take precedence over all others.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // workload is an object that creates pods from a template.
@@ -51,7 +52,7 @@ func (o *Manifests) takeWorkload(origin string, object runtime.Object, live bool
 	w.origin, w.live = origin, live
 	o.workloads = append(o.workloads, w)
 	if w.kind != "Job" && w.kind != "CronJob" {
-		o.around.selectors[ownerKey(w.meta.Namespace, w.kind, w.meta.Name)] = w.selector
+		o.others.put(object.(client.Object))
 	}
 	return true
 }
@@ -77,12 +78,11 @@ func workloadOf(object runtime.Object) *workload {
 	case *corev1.ReplicationController:
 		w := &workload{field: replicas, kind: "ReplicationController", version: "v1", meta: s.ObjectMeta,
 			replicas: int(or(s.Spec.Replicas, 1)), template: or(s.Spec.Template, corev1.PodTemplateSpec{})}
-		labels := s.Spec.Selector
-		if len(labels) == 0 {
-			labels = w.template.Labels // the default
+		if len(s.Spec.Selector) == 0 {
+			s.Spec.Selector = w.template.Labels // the default
 		}
-		if len(labels) > 0 { // an empty selector would match all pods
-			w.selector = &metav1.LabelSelector{MatchLabels: labels}
+		if len(s.Spec.Selector) > 0 { // an empty selector would match all pods
+			w.selector = &metav1.LabelSelector{MatchLabels: s.Spec.Selector}
 		}
 		return w
 	case *batchv1.Job:
@@ -253,12 +253,12 @@ func (o *Manifests) addClaims(w *workload, pod *corev1.Pod) {
 		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == template.Name })
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}})
-		if o.around.Claim(pod.Namespace, name) == nil {
+		if find[*corev1.PersistentVolumeClaim](&o.others, pod.Namespace, name) == nil {
 			claim := template.DeepCopy()
 			claim.Name, claim.Namespace = name, pod.Namespace
 			claim.Status.Phase = corev1.ClaimPending
 			o.volumeClaims = append(o.volumeClaims, claim)
-			o.around.take(claim)
+			o.others.take(claim)
 		}
 	}
 }

@@ -290,11 +290,11 @@ status:
 			if err := o.typesOn(""); err != nil {
 				t.Fatal(err)
 			}
-			w, err := newInputSet(o, o.newest, Policy{})
+			err = o.complete(o.newest, Policy{})
 			if err != nil || len(o.Problems) > 0 {
 				t.Fatal(err, o.Problems)
 			}
-			a := w.Decide(&Policy{Preferences: "Respect", MinValues: "Strict"}, 1).Answer()
+			a := o.Decide(&Policy{Preferences: "Respect", MinValues: "Strict"}, 1).Answer()
 			if len(a.Nodes) != c.nodes || len(a.Unschedulable) > 0 {
 				t.Errorf("%d nodes, unschedulable: %v; want %d nodes", len(a.Nodes), a.Unschedulable, c.nodes)
 			}

@@ -41,7 +41,8 @@ func ownsNomination(entry *metav1.ManagedFieldsEntry) bool {
 	return json.Unmarshal(entry.FieldsV1.GetRawBytes(), &owned) == nil && owned.Status.NominatedNodeName != nil
 }
 
-// SelectorOf returns the pod selector of a ReplicationController, ReplicaSet or StatefulSet, nil for other objects.
+// SelectorOf returns the pod selector of a ReplicationController, ReplicaSet, StatefulSet or Deployment, nil for other
+// objects.
 func SelectorOf(obj any) *metav1.LabelSelector {
 	switch o := obj.(type) {
 	case *corev1.ReplicationController:
@@ -49,6 +50,8 @@ func SelectorOf(obj any) *metav1.LabelSelector {
 	case *appsv1.ReplicaSet:
 		return o.Spec.Selector
 	case *appsv1.StatefulSet:
+		return o.Spec.Selector
+	case *appsv1.Deployment:
 		return o.Spec.Selector
 	}
 	return nil

@@ -2,6 +2,7 @@ package state
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -78,4 +79,12 @@ func (c *creation) note(key types.NamespacedName, pod *corev1.Pod, spec *model.P
 		return nil
 	}
 	return slices.SortedFunc(maps.Keys(c.resized), func(a, b types.NamespacedName) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Creates records what a controller gives to new pods, by its template, which only files have. It takes precedence over
+// what its pods show, for as long as it has pods.
+func (s *State) Creates(controller types.UID, by convert.Created) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.created[controller] = &creation{newest: math.MaxInt64, known: true, Created: by}
 }

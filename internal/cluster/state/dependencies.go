@@ -139,7 +139,7 @@ func (l lookups) Services(namespace string) []*corev1.Service {
 
 // Selector implements convert.Owners.
 func (l lookups) Selector(namespace string, owner metav1.OwnerReference) *metav1.LabelSelector {
-	for k, name := range map[Kind]string{Controllers: "v1", ReplicaSets: "apps/", StatefulSets: "apps/"} {
+	for k, name := range map[Kind]string{Controllers: "v1", ReplicaSets: "apps/", StatefulSets: "apps/", Deployments: "apps/"} {
 		if owner.Kind == k.String() && strings.HasPrefix(owner.APIVersion, name) {
 			return l.dependencies.selectors[l.record(k, namespace, owner.Name)]
 		}
@@ -232,7 +232,7 @@ func (s *State) applyDependency(at Ref, e *entry) {
 		s.applyAdmission(at)
 	case Services:
 		s.applyService(at, e)
-	case ReplicaSets, StatefulSets, Controllers, Jobs:
+	case ReplicaSets, StatefulSets, Controllers, Deployments, Jobs:
 		s.applySelector(at, e)
 		s.applyScale(at, e)
 	default:

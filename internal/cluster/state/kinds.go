@@ -50,6 +50,7 @@ const (
 	ReplicaSets
 	StatefulSets
 	Controllers
+	Deployments // only in files: in a cluster, ReplicaSets own the pods
 	Jobs
 	NodeOverlays
 	CapacityQuotas
@@ -69,6 +70,7 @@ var table = [kinds]struct {
 	CSINodes: {"CSINode", &storagev1.CSINode{}}, LimitRanges: {"LimitRange", &corev1.LimitRange{}},
 	RuntimeClasses: {"RuntimeClass", &nodev1.RuntimeClass{}}, Services: {"Service", &corev1.Service{}},
 	ReplicaSets: {"ReplicaSet", &appsv1.ReplicaSet{}}, StatefulSets: {"StatefulSet", &appsv1.StatefulSet{}},
+	Deployments: {"Deployment", &appsv1.Deployment{}},
 	Controllers: {"ReplicationController", &corev1.ReplicationController{}}, Jobs: {"Job", &batchv1.Job{}},
 	NodeOverlays:   {"NodeOverlay", &karpv1alpha1.NodeOverlay{}},
 	CapacityQuotas: {"CapacityQuota", &autoscalingv1beta1.CapacityQuota{}},

@@ -119,3 +119,18 @@ func (r refusal) block(spec *model.PoolSpec, now time.Time) {
 		spec.Blocked = &model.Rejection{Field: "spec.template", Reason: "the API server refused a claim of the pool: " + r.why}
 	}
 }
+
+// OfferPrices adds a catalog from which claims without a pool get their prices if no pool has them.
+func (s *State) OfferPrices(catalog *model.Catalog) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.builder.OfferPrices(catalog)
+}
+
+// Exclude records why the API server would refuse a pool of files to which other objects may refer.
+func (s *State) Exclude(pool string, why model.Rejection) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.builder.UpsertPool(model.PoolSpec{Name: pool, UID: "refused/" + pool, ConsolidateAfter: -1,
+		Policy: string(karpv1.ConsolidateWhenEmptyOrUnderutilized), Blocked: &why, Refused: &why})
+}

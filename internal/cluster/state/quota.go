@@ -29,3 +29,13 @@ func (s *State) applyQuota(name string, e *entry) {
 	}
 	s.notify(PoolsChanged) // the conditions of an invalid quota are written then
 }
+
+// QuotaProblem returns what makes a CapacityQuota invalid, nil for none.
+func (v *View) QuotaProblem(name string) error {
+	quota := read[*autoscalingv1beta1.CapacityQuota](v, named(CapacityQuotas, name))
+	if quota == nil {
+		return nil
+	}
+	_, err := convert.Quota(quota, v.vocabulary)
+	return err
+}

@@ -55,6 +55,8 @@ func (c *Config) needs(k Kind) bool {
 		return len(c.DefaultSpread) > 0 || c.Replicas
 	case Jobs:
 		return c.Replicas
+	case Deployments:
+		return false
 	case NodeOverlays:
 		return c.Overlays
 	}

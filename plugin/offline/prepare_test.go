@@ -66,7 +66,7 @@ func TestSimulateCompletesObjects(t *testing.T) {
 	if err := o.typesOn(""); err != nil {
 		t.Fatal(err)
 	}
-	w, err := newInputSet(o, time.Time{}, Policy{})
+	err = o.complete(time.Time{}, Policy{})
 	if err != nil || len(o.Problems) > 0 {
 		t.Fatal(err, o.Problems)
 	}
@@ -79,7 +79,7 @@ func TestSimulateCompletesObjects(t *testing.T) {
 	case pool.Template.Spec.ExpireAfter.Duration == nil:
 		t.Error("nodes of the pool never expire, want the default")
 	}
-	d := w.Decide(&Policy{Preferences: "Respect", MinValues: "Strict"}, 1)
+	d := o.Decide(&Policy{Preferences: "Respect", MinValues: "Strict"}, 1)
 	a := d.Answer()
 	// Two nodes of 2 CPUs use up the limit. Each has room for two pods.
 	if a.Pods.Existing != 3 || a.Pods.New != 0 {
