@@ -99,7 +99,7 @@ func (s *State) captured(now time.Time) *capture {
 	s.at = c.Now
 	for _, e := range s.objects[Pods] {
 		if pod, ok := e.object.(*corev1.Pod); ok {
-			if spec, disposition, _ := s.convertPod(pod); disposition != convert.Ignore {
+			if spec, disposition, _ := s.pods.convertPod(pod); disposition != convert.Ignore {
 				c.Pods = append(c.Pods, spec)
 			}
 		}
@@ -107,14 +107,14 @@ func (s *State) captured(now time.Time) *capture {
 	for _, spec := range s.machines.specs {
 		c.Nodes = append(c.Nodes, spec)
 	}
-	for name, p := range s.pools {
-		s.syncPool(name)
+	for name, p := range s.pools.pools {
+		s.pools.sync(name)
 		c.Pools = append(c.Pools, *p.synced)
 	}
-	for _, spec := range s.daemons {
+	for _, spec := range s.daemons.specs {
 		c.Daemons = append(c.Daemons, spec)
 	}
-	for _, spec := range s.pdbs {
+	for _, spec := range s.pdbs.specs {
 		c.PDBs = append(c.PDBs, spec)
 	}
 	c.sort()

@@ -30,28 +30,28 @@ type creation struct {
 
 // noteCreation records the pod of a name for its controller, and sets the requests of its successor in the spec if it
 // was resized. It returns the pods to convert again.
-func (s *State) noteCreation(key types.NamespacedName, before converted, e *entry, spec *model.PodSpec) (again []types.NamespacedName) {
+func (p *podSet) noteCreation(key types.NamespacedName, before converted, e *entry, spec *model.PodSpec) (again []types.NamespacedName) {
 	now := &e.converted
 	pod, _ := e.object.(*corev1.Pod)
 	if pod != nil && now.disposition != convert.Ignore && !spec.Daemon {
 		now.controller = types.UID(spec.Controller.UID)
 	}
-	old := s.created[before.controller]
+	old := p.created[before.controller]
 	if old != nil {
 		delete(old.resized, key)
 	}
 	if now.controller != "" {
-		c := s.created[now.controller]
+		c := p.created[now.controller]
 		if c == nil {
 			c = &creation{}
-			s.created[now.controller] = c
+			p.created[now.controller] = c
 		}
 		c.pods++
 		again = c.note(key, pod, spec)
 	}
 	if old != nil {
 		if old.pods--; old.pods == 0 {
-			delete(s.created, before.controller)
+			delete(p.created, before.controller)
 		}
 	}
 	return again

@@ -86,7 +86,7 @@ spec: {nodeName: node-1, containers: [{name: a, resources: {requests: {cpu: 1}}}
 		s.Saw(pod)
 		lost(s, pod)
 	}
-	if diff := cmp.Diff(0, len(s.created)); diff != "" {
+	if diff := cmp.Diff(0, len(s.pods.created)); diff != "" {
 		t.Errorf("controllers that are remembered (-want +got):\n%s", diff)
 	}
 }

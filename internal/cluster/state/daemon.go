@@ -18,111 +18,116 @@ import (
 // and on the actual requests of its pods. When one of these changes, the affected DaemonSets are converted again.
 // DaemonSets are few, so all of them are examined.
 
-func (s *State) applyDaemon(key types.NamespacedName, e *entry) {
+// daemonSets holds the DaemonSets.
+type daemonSets struct {
+	*dependencies
+	specs map[types.NamespacedName]model.DaemonSpec
+	// aside are the DaemonSets that the last snapshot does not consider.
+	aside []model.AsideDaemon
+	// pods holds the requests of their pods.
+	pods convert.DaemonPods
+}
+
+func (d *daemonSets) apply(key types.NamespacedName, e *entry) {
 	set, _ := e.object.(*appsv1.DaemonSet)
-	before, known := s.daemons[key]
+	before, known := d.specs[key]
 	if set == nil || set.DeletionTimestamp != nil {
 		if known {
-			s.builder.DeleteDaemon(before.UID)
-			delete(s.daemons, key)
-			s.daemonPods.Forget(types.UID(before.UID))
-			s.notify(PoolsChanged)
+			d.builder.DeleteDaemon(before.UID)
+			delete(d.specs, key)
+			d.pods.Forget(types.UID(before.UID))
+			d.notify(PoolsChanged)
 		}
 		return
 	}
-	spec := convert.Daemon(set, s.vocabulary, &s.dependencies.Around, &s.daemonPods)
+	spec := convert.Daemon(set, d.vocabulary, &d.around, &d.pods)
 	if known && reflect.DeepEqual(before, spec) {
 		return
 	}
 	if known && before.UID != spec.UID {
-		s.builder.DeleteDaemon(before.UID)
+		d.builder.DeleteDaemon(before.UID)
 	}
-	s.daemons[key] = spec
-	s.builder.UpsertDaemon(spec)
-	s.notify(PoolsChanged)
+	d.specs[key] = spec
+	d.builder.UpsertDaemon(spec)
+	d.notify(PoolsChanged)
 }
 
-// recordDaemons records the DaemonSets that a snapshot does not consider.
-func (s *State) recordDaemons(aside []model.AsideDaemon) {
-	if slices.Equal(aside, s.daemonsAside) {
+// setAside records the DaemonSets that a snapshot does not consider.
+func (d *daemonSets) setAside(aside []model.AsideDaemon) {
+	if slices.Equal(aside, d.aside) {
 		return
 	}
-	key := func(d model.AsideDaemon) objectKey { return objectKey{Daemons.String(), d.Namespace + "/" + d.Name} }
-	for _, d := range s.daemonsAside {
-		s.rejected.remove(key(d))
+	key := func(a model.AsideDaemon) objectKey { return objectKey{Daemons.String(), a.Namespace + "/" + a.Name} }
+	for _, a := range d.aside {
+		d.rejected.remove(key(a))
 	}
-	for _, d := range aside {
-		s.rejected.add(RejectedObject{Kind: Daemons.String(), Name: key(d).name, UID: types.UID(d.UID), Why: *d.Why})
+	for _, a := range aside {
+		d.rejected.add(RejectedObject{Kind: Daemons.String(), Name: key(a).name, UID: types.UID(a.UID), Why: *a.Why})
 	}
-	s.daemonsAside = aside
-	s.notify(RejectedChanged)
+	d.aside = aside
+	d.notify(RejectedChanged)
 }
 
-// countDaemonPod replaces the old count of a DaemonSet's pod by the new one. A DaemonSet is converted again when one
+// countPod replaces the old count of a DaemonSet's pod by the new one. A DaemonSet is converted again when one
 // of its pods has requests that no other had before, or the last pod with some requests is gone. Pods outlive a
 // deleted DaemonSet; their requests are not kept.
-func (s *State) countDaemonPod(namespace string, before *convert.DaemonShape, e *entry) *convert.DaemonShape {
+func (d *daemonSets) countPod(namespace string, before *convert.DaemonShape, e *entry) *convert.DaemonShape {
 	var now *convert.DaemonShape
 	if pod, _ := e.object.(*corev1.Pod); pod != nil {
-		now = s.daemonPods.Add(pod)
+		now = d.pods.Add(pod)
 	}
-	s.daemonPods.Remove(before)
+	d.pods.Remove(before)
 	if before == now {
 		return now
 	}
-	if before != nil && s.daemons[types.NamespacedName{Namespace: namespace, Name: before.Owner}].UID != string(before.Set) {
-		s.daemonPods.Forget(before.Set)
+	if before != nil && d.specs[types.NamespacedName{Namespace: namespace, Name: before.Owner}].UID != string(before.Set) {
+		d.pods.Forget(before.Set)
 	}
 	for _, shape := range []*convert.DaemonShape{before, now} {
 		if shape.Alone() {
-			s.reconvertDaemon(types.NamespacedName{Namespace: namespace, Name: shape.Owner})
+			d.convertAgain(types.NamespacedName{Namespace: namespace, Name: shape.Owner})
 		}
 	}
 	return now
 }
 
-func (s *State) reconvertDaemon(key types.NamespacedName) {
-	if e := s.objects[Daemons][key]; e != nil {
-		s.applyDaemon(key, e)
+func (d *daemonSets) convertAgain(key types.NamespacedName) {
+	if e := d.objects[Daemons][key]; e != nil {
+		d.apply(key, e)
 	}
 }
 
-// expireDaemonPods converts the DaemonSets again whose last pods have been gone for so long that their requests no
+// expire converts the DaemonSets again whose last pods have been gone for so long that their requests no
 // longer count.
-func (s *State) expireDaemonPods(now time.Time) {
-	for _, uid := range s.daemonPods.Expire(now) {
-		for key, d := range s.daemons {
-			if d.UID == string(uid) {
-				s.reconvertDaemon(key)
+func (d *daemonSets) expire(now time.Time) {
+	for _, uid := range d.pods.Expire(now) {
+		for key, spec := range d.specs {
+			if spec.UID == string(uid) {
+				d.convertAgain(key)
 			}
 		}
 	}
 }
 
-// applyAdmission updates a LimitRange or a RuntimeClass.
-func (s *State) applyAdmission(at Ref) {
-	if at.Kind == LimitRanges {
-		s.reconvertVirtual(rangesOf(at.Key.Namespace))
-	} else {
-		s.reconvertVirtual(at)
-	}
-	for key, e := range s.objects[Daemons] {
+// admit updates the DaemonSets whose pods a LimitRange or a RuntimeClass changes.
+func (d *daemonSets) admit(at Ref) {
+	for key, e := range d.objects[Daemons] {
 		set, _ := e.object.(*appsv1.DaemonSet)
 		if set == nil {
 			continue
 		}
 		class := set.Spec.Template.Spec.RuntimeClassName
 		if at.Kind == LimitRanges && key.Namespace == at.Key.Namespace || at.Kind == RuntimeClasses && class != nil && *class == at.Key.Name {
-			s.daemonPods.Forget(set.UID) // the requests of new pods differ
-			s.applyDaemon(key, e)
+			d.pods.Forget(set.UID) // the requests of new pods differ
+			d.apply(key, e)
 		}
 	}
 }
 
 // LimitRanges implements convert.Admission.
-func (l lookups) LimitRanges(namespace string) []*corev1.LimitRange {
+func (d *dependencies) LimitRanges(namespace string) []*corev1.LimitRange {
 	var list []*corev1.LimitRange
-	for key, e := range l.objects[LimitRanges] {
+	for key, e := range d.objects[LimitRanges] {
 		if r, ok := e.object.(*corev1.LimitRange); ok && key.Namespace == namespace {
 			list = append(list, r)
 		}
@@ -131,7 +136,7 @@ func (l lookups) LimitRanges(namespace string) []*corev1.LimitRange {
 }
 
 // RuntimeClass implements convert.Admission.
-func (l lookups) RuntimeClass(name string) *nodev1.RuntimeClass {
-	class, _ := l.now(Ref{RuntimeClasses, types.NamespacedName{Name: name}}).(*nodev1.RuntimeClass)
+func (d *dependencies) RuntimeClass(name string) *nodev1.RuntimeClass {
+	class, _ := d.now(Ref{RuntimeClasses, types.NamespacedName{Name: name}}).(*nodev1.RuntimeClass)
 	return class
 }

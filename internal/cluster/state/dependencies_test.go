@@ -129,7 +129,7 @@ func follow(t *testing.T, pod *corev1.Pod, steps []dependencyStep) {
 		}
 	}
 	lost(s, pod)
-	if left := inside(s, func() int { return len(s.dependencies.dependents) + len(s.dependencies.dependsOn) }); left != 0 {
+	if left := inside(s, func() int { return len(s.pods.dependents) + len(s.pods.dependsOn) }); left != 0 {
 		t.Errorf("%d dependencies remain of a deleted pod", left)
 	}
 }

@@ -20,5 +20,8 @@
 // It reads no clock and starts no goroutine: times are arguments, and what time alone changes is applied by Snapshot and
 // Advance.
 //
+// The parts (podSet, machines, poolSet, daemonSets, replicas, virtuals, and the small ones) share a base, and the
+// conversions of pods share dependencies. Only podSet calls other parts.
+//
 // The package must not know where objects come from, nor placement, disruption or controllers.
 package state

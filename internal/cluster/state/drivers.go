@@ -18,25 +18,24 @@ func atDriver(driver string) Ref {
 }
 
 // Everywhere implements convert.Around.
-func (l lookups) Everywhere(driver string) bool {
-	l.dependencies.lookedUp = append(l.dependencies.lookedUp, atDriver(driver))
-	return l.dependencies.drivers[driver].everywhere()
+func (d *dependencies) Everywhere(driver string) bool {
+	d.lookedUp = append(d.lookedUp, atDriver(driver))
+	return d.drivers[driver].everywhere()
 }
 
 // applyDrivers updates which drivers run on a node, and converts the pods again whose volumes are no longer, or now,
 // usable on every node.
-func (s *State) applyDrivers(node string, from *storagev1.CSINode) {
-	a := &s.dependencies
-	before, now := a.driversOf[node], convert.DriverTopology(from)
+func (p *podSet) applyDrivers(node string, from *storagev1.CSINode) {
+	before, now := p.driversOf[node], convert.DriverTopology(from)
 	if now == nil {
-		delete(a.driversOf, node)
+		delete(p.driversOf, node)
 	} else {
-		a.driversOf[node] = now
+		p.driversOf[node] = now
 	}
 	was := map[string]bool{}
 	count := func(drivers map[string]bool, sign int) {
 		for driver, keyed := range drivers {
-			n := a.drivers[driver]
+			n := p.drivers[driver]
 			if _, known := was[driver]; !known {
 				was[driver] = n.everywhere()
 			}
@@ -45,16 +44,16 @@ func (s *State) applyDrivers(node string, from *storagev1.CSINode) {
 			} else {
 				n.bare += sign
 			}
-			if a.drivers[driver] = n; n == (driverNodes{}) {
-				delete(a.drivers, driver)
+			if p.drivers[driver] = n; n == (driverNodes{}) {
+				delete(p.drivers, driver)
 			}
 		}
 	}
 	count(before, -1)
 	count(now, 1)
 	for driver, everywhere := range was {
-		if a.drivers[driver].everywhere() != everywhere {
-			s.reconvert(atDriver(driver), nil)
+		if p.drivers[driver].everywhere() != everywhere {
+			p.reconvert(atDriver(driver), nil)
 		}
 	}
 }

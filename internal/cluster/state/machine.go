@@ -42,6 +42,7 @@ type outcome struct {
 }
 
 type machines struct {
+	*base
 	groups map[string]*machineGroup
 	// claims and nodes hold the group of each object, by name.
 	claims, nodes map[string]string
@@ -51,8 +52,9 @@ type machines struct {
 	nominated map[string]time.Time
 }
 
-func newMachines() machines {
-	return machines{
+func newMachines(b *base) *machines {
+	return &machines{
+		base:   b,
 		groups: map[string]*machineGroup{}, claims: map[string]string{}, nodes: map[string]string{},
 		specs: map[string]model.NodeSpec{}, nominated: map[string]time.Time{},
 	}
@@ -67,45 +69,38 @@ func (m *machines) forget(now time.Time) {
 	}
 }
 
-// Nominate records that pods are nominated to a node, or to a claim without one, until the given time: the node must
-// not be disrupted before. A later end that was recorded earlier is kept.
-func (s *State) Nominate(node string, until time.Time) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	m := &s.machines
+// nominate records the end of a nomination. A later end that was recorded earlier is kept.
+func (m *machines) nominate(node string, until time.Time) {
 	until = until.UTC().Round(0)
 	if m.nominated[node].After(until) {
 		return
 	}
 	m.nominated[node] = until
-	s.syncGroups(m.nodes[node], m.claims[node])
+	m.syncGroups(m.nodes[node], m.claims[node])
 }
 
-func (s *State) applyNode(name string) {
-	node, key := s.node(name), ""
+func (m *machines) applyNode(name string) {
+	node, key := m.node(name), ""
 	if node != nil {
 		key = "node/" + name
 		if node.Spec.ProviderID != "" {
 			key = "id/" + node.Spec.ProviderID
 		}
 	}
-	s.applyHost(name, node)
-	m := &s.machines
 	before := m.move(members{m.nodes, func(u *machineGroup) *[]string { return &u.nodes }}, name, key)
-	s.syncGroups(before, key, m.claims[name])
+	m.syncGroups(before, key, m.claims[name])
 }
 
-func (s *State) applyClaim(name string) {
-	claim, key := s.claim(name), ""
-	if claim != nil && s.vocabulary.Owns(claim.Spec.NodeClassRef.Group, claim.Spec.NodeClassRef.Kind) {
+func (m *machines) applyClaim(name string) {
+	claim, key := m.claim(name), ""
+	if claim != nil && m.vocabulary.Owns(claim.Spec.NodeClassRef.Group, claim.Spec.NodeClassRef.Kind) {
 		key = "claim/" + name
 		if claim.Status.ProviderID != "" {
 			key = "id/" + claim.Status.ProviderID
 		}
 	}
-	m := &s.machines
 	before := m.move(members{m.claims, func(u *machineGroup) *[]string { return &u.claims }}, name, key)
-	s.syncGroups(before, key)
+	m.syncGroups(before, key)
 }
 
 // members are the claims, or the nodes, of all groups: the group of each by its name, and the list of a group.
@@ -142,8 +137,7 @@ func (m *machines) move(kind members, name, key string) string {
 
 // syncGroups updates the builder with the current state of groups; it ignores empty and unknown keys. Claims that have
 // the name of a node are updated too, because they yield to it or replace it.
-func (s *State) syncGroups(keys ...string) {
-	m := &s.machines
+func (m *machines) syncGroups(keys ...string) {
 	for _, key := range keys {
 		if u := m.groups[key]; u != nil {
 			for _, node := range u.nodes {
@@ -159,32 +153,32 @@ func (s *State) syncGroups(keys ...string) {
 			continue
 		}
 		old.specs, old.rejected = append(old.specs, u.synced.specs...), append(old.rejected, u.synced.rejected...)
-		u.synced = s.describe(u)
+		u.synced = m.describe(u)
 		fresh.specs, fresh.rejected = append(fresh.specs, u.synced.specs...), append(fresh.rejected, u.synced.rejected...)
 		if len(u.claims) == 0 && len(u.nodes) == 0 {
 			delete(m.groups, key)
 		}
 	}
-	s.syncNodes(old.specs, fresh.specs)
+	m.syncNodes(old.specs, fresh.specs)
 	news := false
 	for _, object := range old.rejected {
 		if !slices.ContainsFunc(fresh.rejected, func(f RejectedObject) bool { return f.key() == object.key() }) {
-			news = s.rejected.remove(object.key()) || news
+			news = m.rejected.remove(object.key()) || news
 		}
 	}
 	for _, object := range fresh.rejected {
-		news = s.rejected.add(object) || news
+		news = m.rejected.add(object) || news
 	}
 	if news {
-		s.notify(RejectedChanged)
+		m.notify(RejectedChanged)
 	}
 }
 
-func (s *State) syncNodes(old, fresh []model.NodeSpec) {
-	m, change := &s.machines, Change(0)
+func (m *machines) syncNodes(old, fresh []model.NodeSpec) {
+	var change Change
 	for _, spec := range old {
 		if !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Name == spec.Name }) {
-			s.builder.DeleteNode(spec.Name)
+			m.builder.DeleteNode(spec.Name)
 			delete(m.specs, spec.Name)
 			change |= NodesChanged
 			if spec.Claim == "" || !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Claim == spec.Claim }) {
@@ -201,20 +195,20 @@ func (s *State) syncNodes(old, fresh []model.NodeSpec) {
 		if spec.Deleting && !before.Deleting || hurried || plan.Leaving(&spec) && !plan.Leaving(&before) {
 			change |= NodesLost
 		}
-		s.builder.UpsertNode(spec)
+		m.builder.UpsertNode(spec)
 		m.specs[spec.Name] = spec
 		change |= NodesChanged
 	}
-	s.notify(change)
+	m.notify(change)
 }
 
 // describe computes the outcome of a group.
-func (s *State) describe(u *machineGroup) outcome {
+func (m *machines) describe(u *machineGroup) outcome {
 	var out outcome
-	m := s.machineOf(u)
-	specs, refused := m.Represent(s.vocabulary, convert.Beside{CSINode: s.csiNode, Taken: s.foreign})
+	machine := m.machineOf(u)
+	specs, refused := machine.Represent(m.vocabulary, convert.Beside{CSINode: m.csiNode, Taken: m.foreign})
 	for _, spec := range specs {
-		out.add(s, spec)
+		out.add(m, spec)
 	}
 	for _, r := range refused {
 		k := Nodes
@@ -227,9 +221,9 @@ func (s *State) describe(u *machineGroup) outcome {
 }
 
 // add adds a spec, with the nomination under either of its names.
-func (o *outcome) add(s *State, spec model.NodeSpec) {
-	spec.NominatedUntil = s.machines.nominated[spec.Name]
-	if until := s.machines.nominated[spec.Claim]; until.After(spec.NominatedUntil) {
+func (o *outcome) add(m *machines, spec model.NodeSpec) {
+	spec.NominatedUntil = m.nominated[spec.Name]
+	if until := m.nominated[spec.Claim]; until.After(spec.NominatedUntil) {
 		spec.NominatedUntil = until
 	}
 	o.specs = append(o.specs, spec)
@@ -240,22 +234,22 @@ func (o *outcome) reject(k Kind, object metav1.Object, why model.Rejection) {
 }
 
 // foreign reports whether the model has a node of that name that does not belong to the claim of that name.
-func (s *State) foreign(name string) bool {
-	node := s.node(name)
+func (m *machines) foreign(name string) bool {
+	node := m.node(name)
 	if node == nil {
 		return false
 	}
-	u := s.machines.groups[s.machines.nodes[name]]
+	u := m.groups[m.nodes[name]]
 	return convert.Visible(node) || u != nil && len(u.claims) > 0
 }
 
-func (s *State) machineOf(u *machineGroup) convert.Machine {
-	m := convert.Machine{Claims: make([]*karpv1.NodeClaim, 0, len(u.claims)), Nodes: make([]*corev1.Node, 0, len(u.nodes))}
+func (m *machines) machineOf(u *machineGroup) convert.Machine {
+	machine := convert.Machine{Claims: make([]*karpv1.NodeClaim, 0, len(u.claims)), Nodes: make([]*corev1.Node, 0, len(u.nodes))}
 	for _, name := range u.claims {
-		m.Claims = append(m.Claims, s.claim(name))
+		machine.Claims = append(machine.Claims, m.claim(name))
 	}
 	for _, name := range u.nodes {
-		m.Nodes = append(m.Nodes, s.node(name))
+		machine.Nodes = append(machine.Nodes, m.node(name))
 	}
-	return m
+	return machine
 }

@@ -76,4 +76,4 @@ func (n *News) wake(at time.Time) {
 	}
 }
 
-func (s *State) notify(change Change) { s.news.Changes |= change }
+func (b *base) notify(change Change) { b.news.Changes |= change }

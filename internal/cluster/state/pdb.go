@@ -10,17 +10,23 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// applyPDB updates a PodDisruptionBudget. Its status changes with every pod of its workload; subscribers are notified
+// pdbs holds the PodDisruptionBudgets.
+type pdbs struct {
+	*base
+	specs map[types.NamespacedName]model.PDBSpec
+}
+
+// apply updates a PodDisruptionBudget. Its status changes with every pod of its workload; subscribers are notified
 // only if the change may affect whether any pod can be evicted. A PodDisruptionBudget that is being deleted counts
 // until it is gone, as in the eviction API.
-func (s *State) applyPDB(key types.NamespacedName, e *entry) {
+func (p *pdbs) apply(key types.NamespacedName, e *entry) {
 	pdb, _ := e.object.(*policyv1.PodDisruptionBudget)
-	before, known := s.pdbs[key]
+	before, known := p.specs[key]
 	if pdb == nil {
 		if known {
-			s.builder.DeletePDB(before.UID)
-			delete(s.pdbs, key)
-			s.notify(PDBsChanged)
+			p.builder.DeletePDB(before.UID)
+			delete(p.specs, key)
+			p.notify(PDBsChanged)
 		}
 		return
 	}
@@ -29,12 +35,12 @@ func (s *State) applyPDB(key types.NamespacedName, e *entry) {
 		return
 	}
 	if known && before.UID != spec.UID {
-		s.builder.DeletePDB(before.UID)
+		p.builder.DeletePDB(before.UID)
 	}
-	s.pdbs[key] = spec
-	s.builder.UpsertPDB(spec)
+	p.specs[key] = spec
+	p.builder.UpsertPDB(spec)
 	if !known || !alike(before, spec) {
-		s.notify(PDBsChanged)
+		p.notify(PDBsChanged)
 	}
 }
 

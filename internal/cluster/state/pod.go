@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,71 +34,83 @@ func (t *converted) current(pod *corev1.Pod) bool {
 		t.leaving == (pod.DeletionTimestamp != nil)
 }
 
-func (s *State) applyPod(key types.NamespacedName, e *entry) {
+// podSet holds the conversions of pods.
+type podSet struct {
+	*dependencies
+	daemons  *daemonSets
+	replicas *replicas
+	virtuals *virtuals
+	// created holds what is known of the controllers of pods (created.go).
+	created map[types.UID]*creation
+	// delayed holds the pods for which no node may be launched before a time.
+	delayed map[types.NamespacedName]time.Time
+}
+
+func (p *podSet) apply(key types.NamespacedName, e *entry) {
 	if pod, _ := e.object.(*corev1.Pod); pod == nil || !e.converted.current(pod) {
-		depended := s.syncPod(key, e, false)
-		s.reconvertSharers(key, append(depended, s.dependencies.dependsOn[key]...))
+		depended := p.sync(key, e, false)
+		p.reconvertSharers(key, append(depended, p.dependsOn[key]...))
 	}
 }
 
-// syncPod updates a pod in the builder. again says that the pod itself is unchanged, but an object that it depends on
+// sync updates a pod in the builder. again says that the pod itself is unchanged, but an object that it depends on
 // changed. It returns what the pod depended on before.
-func (s *State) syncPod(key types.NamespacedName, e *entry, again bool) []Ref {
+func (p *podSet) sync(key types.NamespacedName, e *entry, again bool) []Ref {
 	before := e.converted
 	e.converted = converted{}
 	defer func() {
-		e.converted.daemon = s.countDaemonPod(key.Namespace, before.daemon, e)
-		s.countReplica(key, before, e)
+		e.converted.daemon = p.daemons.countPod(key.Namespace, before.daemon, e)
+		p.replicas.count(key, before, e)
 	}()
 	var spec model.PodSpec
 	var depends []Ref
 	if pod, _ := e.object.(*corev1.Pod); pod != nil {
-		spec, e.converted.disposition, depends = s.convertPod(pod)
-		if e.converted.disposition == convert.Pending && s.delay(key, pod) {
+		spec, e.converted.disposition, depends = p.convertPod(pod)
+		if e.converted.disposition == convert.Pending && p.delay(key, pod) {
 			e.converted.disposition = convert.Ignore
 		}
 		e.converted.uid, e.converted.version = string(pod.UID), pod.ResourceVersion
 		e.converted.nominated, e.converted.leaving = spec.Nominated != "", pod.DeletionTimestamp != nil
 	}
-	s.reportDeparture(before, e)
+	p.reportDeparture(before, e)
 	if before.disposition != convert.Ignore && (e.converted.disposition == convert.Ignore || before.uid != e.converted.uid) {
-		s.builder.DeletePod(before.uid)
+		p.builder.DeletePod(before.uid)
 	}
-	siblings := s.noteCreation(key, before, e, &spec)
+	siblings := p.noteCreation(key, before, e, &spec)
 	if e.converted.disposition != convert.Ignore {
-		s.builder.UpsertPod(spec)
+		p.builder.UpsertPod(spec)
 	}
-	s.recordRejection(key, spec.Rejected, e.converted.disposition)
+	p.recordRejection(key, spec.Rejected, e.converted.disposition)
 	change := podChange(before, e.converted)
 	if again && e.converted.disposition == convert.Pending {
 		change |= PodsPending
 	}
-	s.notify(change)
-	depended := s.dependencies.update(key, depends)
+	p.notify(change)
+	depended := p.update(key, depends)
 	for _, sibling := range siblings {
-		s.syncPod(sibling, s.objects[Pods][sibling], false)
+		p.sync(sibling, p.objects[Pods][sibling], false)
 	}
 	return depended
 }
 
 // reportDeparture reports a pod that was on a node and has ended, or is being preempted.
-func (s *State) reportDeparture(before converted, e *entry) {
+func (p *podSet) reportDeparture(before converted, e *entry) {
 	pod, _ := e.object.(*corev1.Pod)
 	if pod == nil || before.disposition != convert.Bound || before.uid != string(pod.UID) {
 		return
 	}
-	if _, gone := convert.Departed(pod, s.at); gone {
-		s.news.Departed = append(s.news.Departed, pod)
+	if _, gone := convert.Departed(pod, p.at); gone {
+		p.news.Departed = append(p.news.Departed, pod)
 	}
 }
 
 // recordRejection records a pending pod that is rejected; a pod that opted out is not recorded.
-func (s *State) recordRejection(key types.NamespacedName, why *model.Rejection, disposition convert.Disposition) {
+func (p *podSet) recordRejection(key types.NamespacedName, why *model.Rejection, disposition convert.Disposition) {
 	if disposition != convert.Pending || why == nil || why.Silent {
-		s.rejected.remove(objectKey{Pods.String(), key.String()})
+		p.rejected.remove(objectKey{Pods.String(), key.String()})
 		return
 	}
-	s.rejected.add(RejectedObject{Kind: Pods.String(), Name: key.String(), Why: *why})
+	p.rejected.add(RejectedObject{Kind: Pods.String(), Name: key.String(), Why: *why})
 }
 
 // podChange returns the change that subscribers see when the state of a pod changes.
@@ -116,31 +129,31 @@ func podChange(before, after converted) Change {
 }
 
 // delay reports whether it is too early to launch a node for the pod. Advance converts the pod again when it no longer is.
-func (s *State) delay(key types.NamespacedName, pod *corev1.Pod) bool {
-	until := s.vocabulary.Pods.PlannedFrom(pod)
-	if !until.After(s.at) {
+func (p *podSet) delay(key types.NamespacedName, pod *corev1.Pod) bool {
+	until := p.vocabulary.Pods.PlannedFrom(pod)
+	if !until.After(p.at) {
 		return false
 	}
-	s.delayed[key] = until
-	s.news.wake(until)
+	p.delayed[key] = until
+	p.news.wake(until)
 	return true
 }
 
 // release converts the pods again whose delay is over.
-func (s *State) release() {
+func (p *podSet) release() {
 	var due []types.NamespacedName
-	for key, until := range s.delayed {
-		if until.After(s.at) {
-			s.news.wake(until)
+	for key, until := range p.delayed {
+		if until.After(p.at) {
+			p.news.wake(until)
 			continue
 		}
 		due = append(due, key)
-		delete(s.delayed, key)
+		delete(p.delayed, key)
 	}
 	slices.SortFunc(due, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	for _, key := range due {
-		if e := s.objects[Pods][key]; e != nil {
-			s.syncPod(key, e, false)
+		if e := p.objects[Pods][key]; e != nil {
+			p.sync(key, e, false)
 		}
 	}
 }

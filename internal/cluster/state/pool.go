@@ -22,7 +22,22 @@ type pool struct {
 	synced *model.PoolSpec
 }
 
-func (s *State) applyPool(name string, e *entry) {
+// poolSet holds the pools.
+type poolSet struct {
+	*base
+	pools map[string]*pool
+}
+
+// advance updates budgets with a schedule, and refusals.
+func (s *poolSet) advance() {
+	for name, p := range s.pools {
+		if p.scheduled || !p.refusal.until.IsZero() {
+			s.sync(name)
+		}
+	}
+}
+
+func (s *poolSet) apply(name string, e *entry) {
 	object, _ := e.object.(*karpv1.NodePool)
 	p := s.pools[name]
 	if object == nil {
@@ -43,7 +58,7 @@ func (s *State) applyPool(name string, e *entry) {
 		p.refusal = refusal{}
 		s.notify(PoolSpecsChanged)
 	}
-	s.syncPool(name)
+	s.sync(name)
 }
 
 // SameSpec reports whether both are the same pool with the same spec, so that they have the same catalog. The kubelet
@@ -53,8 +68,8 @@ func SameSpec(a, b *karpv1.NodePool) bool {
 		a.Annotations[karpv1.AnnotationKubelet] == b.Annotations[karpv1.AnnotationKubelet]
 }
 
-// syncPool updates the pool in the builder if it changed. Encoding a pool is expensive, and its status changes often.
-func (s *State) syncPool(name string) {
+// sync updates the pool in the builder if it changed. Encoding a pool is expensive, and its status changes often.
+func (s *poolSet) sync(name string) {
 	p := s.pools[name]
 	spec := convert.Pool(p.object, s.vocabulary)
 	spec.Budgets, spec.BudgetError = convert.Budgets(p.object, s.at)
@@ -77,11 +92,8 @@ func samePool(a, b model.PoolSpec) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// SetTypes records the result of reading a pool's catalog: the catalog, or the reason why there is none. A failure does
-// not replace an earlier catalog, and a catalog that was read for a pool that is gone is ignored.
-func (s *State) SetTypes(object *karpv1.NodePool, catalog *model.Catalog, why string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
+// setTypes records the result of reading a pool's catalog.
+func (s *poolSet) setTypes(object *karpv1.NodePool, catalog *model.Catalog, why string) {
 	p := s.pools[object.Name]
 	if p == nil || p.object.UID != object.UID {
 		return
@@ -90,7 +102,7 @@ func (s *State) SetTypes(object *karpv1.NodePool, catalog *model.Catalog, why st
 	if catalog != nil {
 		p.catalog = catalog
 	}
-	s.syncPool(object.Name)
+	s.sync(object.Name)
 }
 
 // refusal pauses launches from a pool; the zero value means no pause.
@@ -99,18 +111,14 @@ type refusal struct {
 	until time.Time
 }
 
-// Refuse records that the API server refuses a claim of the pool, and would refuse it again. For Config.Refusal from
-// the last snapshot no node is launched from the pool, so that its pods use another pool. A change of the pool ends
-// the pause.
-func (s *State) Refuse(name, uid, why string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
+// refuse records that the API server refuses a claim of the pool.
+func (s *poolSet) refuse(name, uid, why string) {
 	p := s.pools[name]
 	if p == nil || string(p.object.UID) != uid || s.at.Before(p.refusal.until) {
 		return
 	}
 	p.refusal = refusal{why: why, until: s.at.Add(s.config.Refusal)}
-	s.syncPool(name)
+	s.sync(name)
 }
 
 // block blocks a pool that is not blocked otherwise.

@@ -42,7 +42,7 @@ const (
 
 // replicas holds the workloads that have pods, and those that ask for some.
 type replicas struct {
-	on        bool
+	*dependencies
 	workloads map[types.UID]*workload
 	named     map[Ref]types.UID
 	// scaling are the workloads with a scale-up in progress. virtual counts their virtual pods.
@@ -50,8 +50,8 @@ type replicas struct {
 	virtual int
 }
 
-func newReplicas(on bool) replicas {
-	return replicas{on: on, workloads: map[types.UID]*workload{}, named: map[Ref]types.UID{}, scaling: map[types.UID]*workload{}}
+func newReplicas(d *dependencies) *replicas {
+	return &replicas{dependencies: d, workloads: map[types.UID]*workload{}, named: map[Ref]types.UID{}, scaling: map[types.UID]*workload{}}
 }
 
 // workload is a ReplicaSet, StatefulSet or Job.
@@ -92,24 +92,23 @@ func (r *replicas) of(uid types.UID) *workload {
 }
 
 // forget removes a workload that is gone, together with its pods.
-func (s *State) forget(w *workload) {
+func (r *replicas) forget(w *workload) {
 	if w.pods == 0 && w.at == (Ref{}) {
-		s.endScaleUp(w)
-		delete(s.replicas.workloads, w.uid)
+		r.endScaleUp(w)
+		delete(r.workloads, w.uid)
 	}
 }
 
-// applyScale updates what a workload asks for.
-func (s *State) applyScale(at Ref, e *entry) {
-	r := &s.replicas
+// apply updates what a workload asks for.
+func (r *replicas) apply(at Ref, e *entry) {
 	scale, scales := convert.ScaleOf(e.object)
-	if !r.on || !scales && r.named[at] == "" {
+	if !r.config.Replicas || !scales && r.named[at] == "" {
 		return
 	}
 	if before := r.workloads[r.named[at]]; before != nil && (!scales || before.uid != e.object.GetUID()) {
 		before.at, before.scale = Ref{}, convert.Scale{}
 		delete(r.named, at)
-		s.forget(before)
+		r.forget(before)
 	}
 	if !scales {
 		return
@@ -125,7 +124,7 @@ func (s *State) applyScale(at Ref, e *entry) {
 		r.scaling[w.uid] = w
 	}
 	w.scaleUp.moved, w.scaleUp.arrived, w.scaleUp.copied, w.scaleUp.most = true, false, false, w.known
-	s.notify(ReplicasAsked)
+	r.notify(ReplicasAsked)
 }
 
 // workloadOf returns the workload that the pod counts for, "" for none.
@@ -157,9 +156,9 @@ func considered(pod *corev1.Pod, finished bool) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 }
 
-// countReplica counts the pod for its workload. before is the state of the pod of that name before.
-func (s *State) countReplica(key types.NamespacedName, before converted, e *entry) {
-	if !s.replicas.on {
+// count counts the pod for its workload. before is the state of the pod of that name before.
+func (r *replicas) count(key types.NamespacedName, before converted, e *entry) {
+	if !r.config.Replicas {
 		return
 	}
 	now := &e.converted
@@ -173,14 +172,14 @@ func (s *State) countReplica(key types.NamespacedName, before converted, e *entr
 		return
 	}
 	if now.workload != "" {
-		s.addReplica(s.replicas.of(now.workload), key, now.known, created)
+		r.add(r.of(now.workload), key, now.known, created)
 	}
 	if before.workload != "" {
-		s.dropReplica(s.replicas.of(before.workload), key, before.known, now.workload == "")
+		r.drop(r.of(before.workload), key, before.known, now.workload == "")
 	}
 }
 
-func (s *State) addReplica(w *workload, key types.NamespacedName, known, created bool) {
+func (r *replicas) add(w *workload, key types.NamespacedName, known, created bool) {
 	w.pods++
 	if known {
 		w.known++
@@ -190,7 +189,7 @@ func (s *State) addReplica(w *workload, key types.NamespacedName, known, created
 	}
 	if up := w.scaleUp; up != nil {
 		if created && !up.arrived {
-			s.notify(ReplicasAsked) // it can be copied
+			r.notify(ReplicasAsked) // it can be copied
 		}
 		up.arrived = up.arrived || created
 		if w.known > up.most {
@@ -199,7 +198,7 @@ func (s *State) addReplica(w *workload, key types.NamespacedName, known, created
 	}
 }
 
-func (s *State) dropReplica(w *workload, key types.NamespacedName, known, gone bool) {
+func (r *replicas) drop(w *workload, key types.NamespacedName, known, gone bool) {
 	w.pods--
 	if known {
 		w.known--
@@ -207,7 +206,7 @@ func (s *State) dropReplica(w *workload, key types.NamespacedName, known, gone b
 	if gone && w.newest == key {
 		w.newest = types.NamespacedName{}
 	}
-	s.forget(w)
+	r.forget(w)
 }
 
 // missing returns the number of pods that the workload is about to create.
@@ -219,10 +218,10 @@ func (w *workload) missing() int {
 	return missing
 }
 
-// planReplicas makes the virtual pods of the workloads agree with their pods.
-func (s *State) planReplicas(now time.Time) {
-	for _, uid := range slices.Sorted(maps.Keys(s.replicas.scaling)) {
-		w := s.replicas.scaling[uid]
+// plan makes the virtual pods of the workloads agree with their pods.
+func (r *replicas) plan(now time.Time) {
+	for _, uid := range slices.Sorted(maps.Keys(r.scaling)) {
+		w := r.scaling[uid]
 		up := w.scaleUp
 		if up.began.IsZero() {
 			up.began = now
@@ -233,52 +232,52 @@ func (s *State) planReplicas(now time.Time) {
 		missing := w.missing()
 		switch {
 		case missing == 0 || w.pause.Active(now):
-			s.endScaleUp(w)
+			r.endScaleUp(w)
 		case w.scale.Failing || now.Sub(up.progressed) > replicaPatience:
 			why := fmt.Sprintf("%d of %d pods were not created", missing, w.scale.Asked)
 			w.pause = w.pause.Fail(up.began, now, 0, why)
-			s.news.Uncreated = append(s.news.Uncreated, Uncreated{w.at.Kind.String(), w.at.Key, why, w.pause.Until})
-			s.endScaleUp(w)
+			r.news.Uncreated = append(r.news.Uncreated, Uncreated{w.at.Kind.String(), w.at.Key, why, w.pause.Until})
+			r.endScaleUp(w)
 		default:
-			s.setReplicas(w, missing)
+			r.set(w, missing)
 		}
 	}
 }
 
 // endScaleUp removes the virtual pods of the workload.
-func (s *State) endScaleUp(w *workload) {
+func (r *replicas) endScaleUp(w *workload) {
 	if w.scaleUp == nil {
 		return
 	}
-	s.removeReplicas(w, nil)
-	delete(s.replicas.scaling, w.uid)
+	r.remove(w, nil)
+	delete(r.scaling, w.uid)
 	w.scaleUp = nil
 }
 
-// removeReplicas removes the virtual pods of the workload, apart from those with the given ordinals, which are sorted.
-func (s *State) removeReplicas(w *workload, stay []int) {
+// remove removes the virtual pods of the workload, apart from those with the given ordinals, which are sorted.
+func (r *replicas) remove(w *workload, stay []int) {
 	for ordinal, uid := range w.scaleUp.virtual {
 		if _, stays := slices.BinarySearch(stay, ordinal); !stays {
-			s.builder.DeletePod(uid)
+			r.builder.DeletePod(uid)
 			delete(w.scaleUp.virtual, ordinal)
-			s.replicas.virtual--
+			r.virtual--
 		}
 	}
 }
 
-// setReplicas makes the virtual pods of the workload agree with the number of missing pods.
-func (s *State) setReplicas(w *workload, missing int) {
+// set makes the virtual pods of the workload agree with the number of missing pods.
+func (r *replicas) set(w *workload, missing int) {
 	up := w.scaleUp
 	if up.arrived && !up.copied {
-		s.removeReplicas(w, nil)
+		r.remove(w, nil)
 		up.copied = true
 	}
-	stay := w.ordinals(s, min(missing, mostReplicas-s.replicas.virtual+len(up.virtual)))
-	s.removeReplicas(w, stay)
+	stay := r.ordinals(w, min(missing, mostReplicas-r.virtual+len(up.virtual)))
+	r.remove(w, stay)
 	if len(up.virtual) == len(stay) {
 		return
 	}
-	pattern := s.patternOf(w)
+	pattern := r.patternOf(w)
 	if pattern == nil {
 		return
 	}
@@ -288,39 +287,39 @@ func (s *State) setReplicas(w *workload, missing int) {
 			continue
 		}
 		if spec == nil || w.scale.Ordinals || namesVolumes(pattern) {
-			if spec = s.replicaSpec(w, pattern, ordinal); spec == nil {
+			if spec = r.spec(w, pattern, ordinal); spec == nil {
 				return
 			}
 		}
 		one := *spec
 		one.Name, one.UID = w.replicaName(ordinal), w.replicaUID(ordinal)
-		s.builder.UpsertPod(one)
+		r.builder.UpsertPod(one)
 		up.virtual[ordinal] = one.UID
-		s.replicas.virtual++
+		r.virtual++
 	}
 }
 
 // patternOf returns a pod of the workload, nil if it has none.
-func (s *State) patternOf(w *workload) *corev1.Pod {
-	if pod, _ := s.now(Ref{Pods, w.newest}).(*corev1.Pod); pod != nil || w.pods == 0 {
+func (r *replicas) patternOf(w *workload) *corev1.Pod {
+	if pod, _ := r.now(Ref{Pods, w.newest}).(*corev1.Pod); pod != nil || w.pods == 0 {
 		return pod
 	}
-	for key, e := range s.objects[Pods] {
+	for key, e := range r.objects[Pods] {
 		if e.converted.workload == w.uid && (w.newest.Name == "" || key.Name < w.newest.Name) {
 			w.newest = key
 		}
 	}
-	pod, _ := s.now(Ref{Pods, w.newest}).(*corev1.Pod)
+	pod, _ := r.now(Ref{Pods, w.newest}).(*corev1.Pod)
 	return pod
 }
 
 // ordinals returns the ordinals of n missing pods.
-func (w *workload) ordinals(s *State, n int) []int {
+func (r *replicas) ordinals(w *workload, n int) []int {
 	list := make([]int, 0, max(n, 0))
 	for i := 0; len(list) < n && (i < w.scale.Asked || !w.scale.Ordinals); i++ {
 		ordinal := w.scale.First + i
 		if w.scale.Ordinals {
-			pod := s.objects[Pods][types.NamespacedName{Namespace: w.at.Key.Namespace, Name: w.replicaName(ordinal)}]
+			pod := r.objects[Pods][types.NamespacedName{Namespace: w.at.Key.Namespace, Name: w.replicaName(ordinal)}]
 			if pod != nil && pod.converted.known && pod.converted.workload == w.uid {
 				continue
 			}
@@ -344,11 +343,11 @@ func namesVolumes(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
 }
 
-// replicaSpec returns the virtual pod that is like the pattern. It returns nil if such a pod would not be planned, or not at
+// spec returns the virtual pod that is like the pattern. It returns nil if such a pod would not be planned, or not at
 // once, or is not for kube-scheduler: other schedulers may keep pods in queues of their own.
-func (s *State) replicaSpec(w *workload, pattern *corev1.Pod, ordinal int) *model.PodSpec {
+func (r *replicas) spec(w *workload, pattern *corev1.Pod, ordinal int) *model.PodSpec {
 	if by := pattern.Spec.SchedulerName; by != "" && by != corev1.DefaultSchedulerName || len(pattern.Spec.SchedulingGates) > 0 ||
-		s.vocabulary.Pods.DelayOf(pattern) > 0 {
+		r.vocabulary.Pods.DelayOf(pattern) > 0 {
 		return nil
 	}
 	pod := *pattern // the conversion changes nothing in it
@@ -359,9 +358,9 @@ func (s *State) replicaSpec(w *workload, pattern *corev1.Pod, ordinal int) *mode
 		pod.Labels = map[string]string{}
 		maps.Copy(pod.Labels, pattern.Labels)
 		pod.Labels[appsv1.StatefulSetPodNameLabel], pod.Labels[appsv1.PodIndexLabel] = pod.Name, strconv.Itoa(ordinal)
-		pod.Spec.Volumes = s.ordinalVolumes(pattern, pod.Name)
+		pod.Spec.Volumes = r.ordinalVolumes(pattern, pod.Name)
 	}
-	spec, disposition, _ := s.convertPod(&pod)
+	spec, disposition, _ := r.convertPod(&pod)
 	if disposition != convert.Pending || spec.Rejected != nil ||
 		slices.ContainsFunc(spec.Volumes, func(v model.Volume) bool { return v.Exclusive }) {
 		return nil
@@ -372,7 +371,7 @@ func (s *State) replicaSpec(w *workload, pattern *corev1.Pod, ordinal int) *mode
 
 // ordinalVolumes returns the volumes of a pod of a StatefulSet with that name. Claims that do not exist are left out:
 // the StatefulSet creates them with the pod, and most have a volume where the pod is placed.
-func (s *State) ordinalVolumes(pattern *corev1.Pod, name string) []corev1.Volume {
+func (r *replicas) ordinalVolumes(pattern *corev1.Pod, name string) []corev1.Volume {
 	volumes := make([]corev1.Volume, 0, len(pattern.Spec.Volumes))
 	for _, v := range pattern.Spec.Volumes {
 		if source := v.PersistentVolumeClaim; source != nil {
@@ -380,7 +379,7 @@ func (s *State) ordinalVolumes(pattern *corev1.Pod, name string) []corev1.Volume
 				claim := *source
 				claim.ClaimName = template + name
 				v.PersistentVolumeClaim = &claim
-				if s.now(Ref{VolumeClaims, types.NamespacedName{Namespace: pattern.Namespace, Name: claim.ClaimName}}) == nil {
+				if r.now(Ref{VolumeClaims, types.NamespacedName{Namespace: pattern.Namespace, Name: claim.ClaimName}}) == nil {
 					v.VolumeSource = corev1.VolumeSource{}
 				}
 			}

@@ -63,30 +63,28 @@ func (c *Config) needs(k Kind) bool {
 	return true
 }
 
-// State holds objects and their conversion. Its methods are safe for concurrent use.
-type State struct {
+// base is what the parts of a State share.
+type base struct {
 	*View
-	config   Config
-	news     News
-	builder  *model.Builder
-	machines machines
-	pools    map[string]*pool
-	quotas   map[string]model.QuotaSpec
-	daemons  map[types.NamespacedName]model.DaemonSpec
-	// daemonsAside are the DaemonSets that the last snapshot does not consider.
-	daemonsAside []model.AsideDaemon
-	// daemonPods holds the requests of the pods of DaemonSets.
-	daemonPods   convert.DaemonPods
-	pdbs         map[types.NamespacedName]model.PDBSpec
-	dependencies dependencies
-	// virtual holds the virtual pods by the UID of their owner.
-	virtual  map[string]*virtual
-	replicas replicas
-	created  map[types.UID]*creation
-	// delayed holds the pods for which no node may be launched before a time.
-	delayed map[types.NamespacedName]time.Time
+	config  Config
+	news    News
+	builder *model.Builder
 	// at is the time of the last snapshot or Advance.
 	at time.Time
+}
+
+// State holds objects and their conversion. Its methods are safe for concurrent use: they take the lock, and those of its
+// parts need it.
+type State struct {
+	*base
+	machines *machines
+	pools    *poolSet
+	quotas   *quotas
+	pdbs     *pdbs
+	pods     *podSet
+	daemons  *daemonSets
+	replicas *replicas
+	virtuals *virtuals
 }
 
 // New returns a state without objects.
@@ -94,13 +92,16 @@ func New(config Config) *State {
 	vocabulary := convert.NewVocabulary(config.Declared, config.Classes...)
 	vocabulary.Pods, vocabulary.Protection = config.Pods, config.Protection
 	config.Refusal = cmp.Or(config.Refusal, time.Minute)
+	b := &base{View: newView(vocabulary), config: config, builder: model.NewBuilder()}
+	d := newDependencies(b)
 	s := &State{
-		View: newView(vocabulary), config: config, builder: model.NewBuilder(), machines: newMachines(),
-		pools: map[string]*pool{}, quotas: map[string]model.QuotaSpec{}, daemons: map[types.NamespacedName]model.DaemonSpec{},
-		pdbs: map[types.NamespacedName]model.PDBSpec{}, virtual: map[string]*virtual{}, replicas: newReplicas(config.Replicas),
-		created: map[types.UID]*creation{}, delayed: map[types.NamespacedName]time.Time{},
+		base: b, machines: newMachines(b), pools: &poolSet{b, map[string]*pool{}}, quotas: &quotas{b, map[string]model.QuotaSpec{}},
+		pdbs: &pdbs{b, map[types.NamespacedName]model.PDBSpec{}}, replicas: newReplicas(d),
+		daemons:  &daemonSets{dependencies: d, specs: map[types.NamespacedName]model.DaemonSpec{}},
+		virtuals: &virtuals{d, map[string]*virtual{}},
 	}
-	s.newDependencies(config.DefaultSpread)
+	s.pods = &podSet{dependencies: d, daemons: s.daemons, replicas: s.replicas, virtuals: s.virtuals,
+		created: map[types.UID]*creation{}, delayed: map[types.NamespacedName]time.Time{}}
 	return s
 }
 
@@ -109,10 +110,10 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.advance(now)
-	s.planReplicas(s.at)
+	s.replicas.plan(s.at)
 	snap := s.builder.Snapshot(s.at)
 	snap.Arrival = s.config.Arrival
-	s.recordDaemons(snap.DaemonsAside)
+	s.daemons.setAside(snap.DaemonsAside)
 	return snap
 }
 
@@ -123,18 +124,66 @@ func (s *State) Advance(now time.Time) {
 	s.advance(now)
 }
 
-// advance updates budgets with a schedule, refusals, the requests of daemon pods that are gone, nominations, and pods
-// with a delay.
 func (s *State) advance(now time.Time) {
 	s.at = now.UTC().Round(0)
-	for name, p := range s.pools {
-		if p.scheduled || !p.refusal.until.IsZero() {
-			s.syncPool(name)
-		}
-	}
-	s.expireDaemonPods(s.at)
+	s.pools.advance()
+	s.daemons.expire(s.at)
 	s.machines.forget(s.at)
-	s.release()
+	s.pods.release()
+}
+
+// SetTypes records the result of reading a pool's catalog: the catalog, or the reason why there is none. A failure does
+// not replace an earlier catalog, and a catalog that was read for a pool that is gone is ignored.
+func (s *State) SetTypes(pool *karpv1.NodePool, catalog *model.Catalog, why string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.pools.setTypes(pool, catalog, why)
+}
+
+// Refuse records that the API server refuses a claim of the pool, and would refuse it again. For Config.Refusal from
+// the last snapshot no node is launched from the pool, so that its pods use another pool. A change of the pool ends
+// the pause.
+func (s *State) Refuse(pool, uid, why string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.pools.refuse(pool, uid, why)
+}
+
+// Nominate records that pods are nominated to a node, or to a claim without one, until the given time: the node must
+// not be disrupted before. A later end that was recorded earlier is kept.
+func (s *State) Nominate(node string, until time.Time) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.machines.nominate(node, until)
+}
+
+// SetVirtual replaces the virtual pods of an owner by the pods that make returns; nil removes them. An equal fingerprint
+// means that nothing has changed: make is not called then. It returns why the pods cannot be placed anywhere, nil if they
+// can: then there are none of them. The pods are of the given kind (model.PodSpec.Virtual). make is called without the
+// lock, so the calls for one owner must come one after another.
+func (s *State) SetVirtual(kind, owner, fingerprint string, make func() []*corev1.Pod) *model.Rejection {
+	s.mutex.Lock()
+	before := s.virtuals.owners[owner]
+	s.mutex.Unlock()
+	var now *virtual
+	switch {
+	case before == nil && make == nil:
+		return nil
+	case before != nil && make != nil && before.fingerprint == fingerprint:
+		return before.refused
+	case make != nil:
+		now = &virtual{fingerprint: fingerprint, kind: kind, pods: make()}
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.virtuals.replace(owner, now, s.virtuals.owners[owner])
+}
+
+// Seat records on which node the last plan has each of the virtual pods, by UID. Pods that are not in it have no node.
+func (s *State) Seat(nodes map[string]string) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.virtuals.seat(nodes)
 }
 
 // Saw records the current state of an object, and returns the one before, nil if there was none. The state keeps the
@@ -169,25 +218,26 @@ func (s *State) Gone(at Ref) {
 func (s *State) apply(at Ref, e *entry) {
 	switch at.Kind {
 	case Pods:
-		s.applyPod(at.Key, e)
+		s.pods.apply(at.Key, e)
 	case Nodes:
-		s.applyNode(at.Key.Name)
+		s.pods.applyHost(at.Key.Name, s.node(at.Key.Name))
+		s.machines.applyNode(at.Key.Name)
 	case Claims:
-		s.applyClaim(at.Key.Name)
+		s.machines.applyClaim(at.Key.Name)
 	case Pools:
-		s.applyPool(at.Key.Name, e)
+		s.pools.apply(at.Key.Name, e)
 	case Daemons:
-		s.applyDaemon(at.Key, e)
+		s.daemons.apply(at.Key, e)
 	case PDBs:
-		s.applyPDB(at.Key, e)
+		s.pdbs.apply(at.Key, e)
 	case NodeOverlays:
 		s.notify(OverlaysChanged)
 	case CapacityQuotas:
-		s.applyQuota(at.Key.Name, e)
+		s.quotas.apply(at.Key.Name, e)
 	case CSINodes:
-		s.applyDrivers(at.Key.Name, s.csiNode(at.Key.Name))
-		s.syncGroups(s.machines.nodes[at.Key.Name], s.machines.claims[at.Key.Name])
+		s.pods.applyDrivers(at.Key.Name, s.csiNode(at.Key.Name))
+		s.machines.syncGroups(s.machines.nodes[at.Key.Name], s.machines.claims[at.Key.Name])
 	default:
-		s.applyDependency(at, e)
+		s.pods.applyDependency(at, e)
 	}
 }

@@ -18,61 +18,48 @@ type virtual struct {
 	refused           *model.Rejection
 }
 
-// SetVirtual replaces the virtual pods of an owner by the pods that make returns; nil removes them. An equal fingerprint
-// means that nothing has changed: make is not called then. It returns why the pods cannot be placed anywhere, nil if they
-// can: then there are none of them. The pods are of the given kind (model.PodSpec.Virtual).
-func (s *State) SetVirtual(kind, owner, fingerprint string, make func() []*corev1.Pod) *model.Rejection {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	before := s.virtual[owner]
-	if before == nil && make == nil {
-		return nil
-	}
-	if before != nil && make != nil && before.fingerprint == fingerprint {
-		return before.refused
-	}
-	if make == nil {
-		return s.convertVirtual(owner, nil, before)
-	}
-	return s.convertVirtual(owner, &virtual{fingerprint: fingerprint, kind: kind, pods: make()}, before)
+// virtuals holds the virtual pods by the UID of their owner.
+type virtuals struct {
+	*dependencies
+	owners map[string]*virtual
 }
 
-// convertVirtual replaces the virtual pods of an owner by others; nil stands for none.
-func (s *State) convertVirtual(owner string, now, before *virtual) (refused *model.Rejection) {
+// replace replaces the virtual pods of an owner by others; nil stands for none.
+func (v *virtuals) replace(owner string, now, before *virtual) (refused *model.Rejection) {
 	specs := map[string]model.PodSpec{}
 	if now != nil {
-		now.convert(s, before)
+		now.convert(v.dependencies, before)
 		specs, refused = now.specs, now.refused
 	}
 	if before != nil {
 		for uid := range before.specs {
 			if _, stays := specs[uid]; !stays {
-				s.builder.DeletePod(uid)
+				v.builder.DeletePod(uid)
 			}
 		}
 	}
 	for _, spec := range specs {
-		s.builder.UpsertPod(spec)
+		v.builder.UpsertPod(spec)
 	}
-	if delete(s.virtual, owner); now != nil {
-		s.virtual[owner] = now
+	if delete(v.owners, owner); now != nil {
+		v.owners[owner] = now
 	}
-	s.notify(PodsPending | PodsMoved)
+	v.notify(PodsPending | PodsMoved)
 	return refused
 }
 
-// reconvertVirtual converts the virtual pods again whose conversion depends on an object.
-func (s *State) reconvertVirtual(at Ref) {
-	for owner, v := range s.virtual {
-		if v.on[at] {
-			s.convertVirtual(owner, &virtual{fingerprint: v.fingerprint, kind: v.kind, pods: v.pods}, v)
+// convertAgain converts the virtual pods again whose conversion depends on an object.
+func (v *virtuals) convertAgain(at Ref) {
+	for owner, before := range v.owners {
+		if before.on[at] {
+			v.replace(owner, &virtual{fingerprint: before.fingerprint, kind: before.kind, pods: before.pods}, before)
 		}
 	}
 }
 
 // convert converts the pods as the API server would store them. A pod that existed before is still where the last plan
 // had it.
-func (v *virtual) convert(s *State, before *virtual) {
+func (v *virtual) convert(d *dependencies, before *virtual) {
 	v.specs, v.on = map[string]model.PodSpec{}, map[Ref]bool{}
 	for _, pod := range v.pods {
 		pod = pod.DeepCopy()
@@ -80,8 +67,8 @@ func (v *virtual) convert(s *State, before *virtual) {
 		if class := pod.Spec.RuntimeClassName; class != nil {
 			v.on[Ref{RuntimeClasses, types.NamespacedName{Name: *class}}] = true
 		}
-		convert.Admit(pod, s.dependencies.Admission)
-		spec, disposition, on := s.convertPod(pod)
+		convert.Admit(pod, d.around.Admission)
+		spec, disposition, on := d.convertPod(pod)
 		for _, at := range on {
 			v.on[at] = true
 		}
@@ -105,16 +92,14 @@ func rangesOf(namespace string) Ref {
 	return Ref{LimitRanges, types.NamespacedName{Namespace: namespace}}
 }
 
-// Seat records on which node the last plan has each of the virtual pods, by UID. Pods that are not in it have no node.
-func (s *State) Seat(nodes map[string]string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	for _, v := range s.virtual {
-		for uid, spec := range v.specs {
+// seat records on which node the last plan has each of the virtual pods, by UID. Pods that are not in it have no node.
+func (v *virtuals) seat(nodes map[string]string) {
+	for _, of := range v.owners {
+		for uid, spec := range of.specs {
 			if spec.Nominated != nodes[uid] {
 				spec.Nominated = nodes[uid]
-				v.specs[uid] = spec
-				s.builder.UpsertPod(spec)
+				of.specs[uid] = spec
+				v.builder.UpsertPod(spec)
 			}
 		}
 	}

@@ -49,7 +49,7 @@ func TestVirtualPodsFollow(t *testing.T) {
 			Reason: corev1.PodReasonUnschedulable}}}}
 	s.SetVirtual(model.VirtualBuffer, "spare", "one", func() []*corev1.Pod { return []*corev1.Pod{pod} })
 	s.Seat(map[string]string{"spare-0": "n"})
-	spec := func() model.PodSpec { return s.virtual["spare"].specs["spare-0"] }
+	spec := func() model.PodSpec { return s.virtuals.owners["spare"].specs["spare-0"] }
 	cpu := func() (n int64) {
 		for _, a := range spec().Requests {
 			if a.Name == "cpu" {
