@@ -142,7 +142,7 @@ type Provisioned struct {
 	Plan *plan.Provision
 	// Dropped is the part that was no longer valid.
 	Dropped []guard.Dropped
-	// Outcomes are those of the claims in Plan, in their order.
+	// Outcomes are those of all claims in Plan (plan.Provision.AllClaims), in their order.
 	Outcomes []Outcome
 }
 
@@ -152,8 +152,9 @@ func (x *Executor) Provision(ctx context.Context, newest func() *model.Snapshot,
 	defer x.mu.Unlock()
 	snap := newest()
 	kept, dropped := guard.CheckProvision(snap, p)
-	actions := make([]plan.Action, len(kept.Claims))
-	for i, claim := range kept.Claims {
+	claims := kept.AllClaims()
+	actions := make([]plan.Action, len(claims))
+	for i, claim := range claims {
 		actions[i] = plan.CreateClaim{NewClaim: claim, Reason: telemetry.CreatedProvisioned}
 	}
 	return Provisioned{Plan: kept, Dropped: dropped, Outcomes: x.Do(ctx, actions)}

@@ -136,8 +136,8 @@ type pass struct {
 	pauses []execute.Outcome
 	// newest is a snapshot from after the decision.
 	newest *model.Snapshot
-	// done holds the created claims, room those for virtual pods.
-	done, room  execute.Provisioned
+	// done holds the created claims.
+	done        execute.Provisioned
 	nominations []execute.Outcome
 }
 
@@ -198,11 +198,7 @@ func (p *Loop) restrain(ctx context.Context, t *pass) {
 // create creates the claims of the plan.
 func (p *Loop) create(ctx context.Context, t *pass) {
 	t.done = p.Writer.Provision(ctx, p.Snapshot, t.plan)
-	if v := t.plan.Virtual; v != nil {
-		// Nothing is reserved: its pods do not exist.
-		t.room = p.Writer.Provision(ctx, p.Snapshot, &plan.Provision{Claims: v.Claims})
-	}
-	claims := slices.Concat(created(t.done), created(t.room))
+	claims := created(t.done)
 	p.launches.Launched(t.snap, claims)
 	p.used(claims)
 	t.executed = p.Clock.Now()
@@ -226,9 +222,9 @@ func (p *Loop) used(created []plan.NewClaim) {
 // created returns the claims that now exist in the API.
 func created(done execute.Provisioned) []plan.NewClaim {
 	var claims []plan.NewClaim
-	for i, o := range done.Outcomes {
-		if o.Err == nil {
-			claims = append(claims, done.Plan.Claims[i])
+	for i, claim := range done.Plan.AllClaims() {
+		if done.Outcomes[i].Err == nil {
+			claims = append(claims, claim)
 		}
 	}
 	return claims
@@ -236,7 +232,7 @@ func created(done execute.Provisioned) []plan.NewClaim {
 
 // failures returns the writes that failed.
 func (t *pass) failures() []execute.Outcome {
-	return slices.Concat(execute.Failures(t.done.Outcomes), execute.Failures(t.room.Outcomes), execute.Failures(t.nominations))
+	return slices.Concat(execute.Failures(t.done.Outcomes), execute.Failures(t.nominations))
 }
 
 // nominate makes the pods' nominations match the plan.

@@ -56,7 +56,6 @@ func (r *Reporter) executed(t *pass) {
 	r.undone(t)
 	r.pods(t)
 	r.created(t)
-	r.room(t)
 }
 
 // log returns the log with the ID of the pass.
@@ -209,27 +208,20 @@ func (r *Reporter) refused(t *pass) {
 // created logs the durations, in seconds, of a pass that created claims. The pods are those for which the claims were
 // created.
 func (r *Reporter) created(t *pass) {
-	claims := len(created(t.done))
-	if claims == 0 {
+	claims := created(t.done)
+	if len(claims) == 0 {
 		return
 	}
-	pods := 0
-	for i := range t.done.Plan.Claims {
-		pods += len(t.done.Plan.Claims[i].Pods)
+	pods, virtual := 0, 0
+	for i := range claims {
+		if all := claims[i].Pods; len(all) > 0 && all[0].Virtual != "" {
+			virtual += len(all)
+		} else {
+			pods += len(all)
+		}
 	}
-	r.log(t).Info("created nodeclaims", "nodeclaims", claims, "pods", pods, "decidedAt", t.decided.UTC().Format(time.RFC3339Nano),
+	r.log(t).Info("created nodeclaims", "nodeclaims", len(claims), "pods", pods, "virtualPods", virtual,
+		"decidedAt", t.decided.UTC().Format(time.RFC3339Nano),
 		"batchSeconds", t.began.Sub(t.since).Seconds(), "scheduleSeconds", t.decided.Sub(t.began).Seconds(),
 		"createSeconds", t.executed.Sub(t.decided).Seconds())
-}
-
-// room logs the claims that were created for virtual pods.
-func (r *Reporter) room(t *pass) {
-	if t.room.Plan == nil || len(t.room.Plan.Claims) == 0 {
-		return
-	}
-	pods := 0
-	for i := range t.room.Plan.Claims {
-		pods += len(t.room.Plan.Claims[i].Pods)
-	}
-	r.log(t).Info("created nodeclaims for virtual pods", "nodeclaims", len(t.room.Plan.Claims), "virtualPods", pods)
 }

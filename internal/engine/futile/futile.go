@@ -108,7 +108,7 @@ func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.D
 	served := l.leave(left)
 	l.observe(snap, p)
 	l.observeMachines(snap)
-	used, planned, claims := usedNodes(snap, p), map[string]*model.Pod{}, slices.Concat(p.Claims, roomOf(p).Claims)
+	used, planned, claims := usedNodes(snap, p), map[string]*model.Pod{}, p.AllClaims()
 	for _, c := range claims {
 		for _, pod := range c.Pods {
 			planned[ownerOf(pod)] = pod

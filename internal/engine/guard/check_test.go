@@ -201,6 +201,12 @@ func TestCheckProvision(t *testing.T) {
 			if len(kept.Claims)+len(dropped) != len(three) {
 				t.Errorf("%d kept and %d dropped of %d", len(kept.Claims), len(dropped), len(three))
 			}
+			last := *before // the claims for virtual pods come last, within the same limits
+			last.Claims, last.Virtual = three[:2], &plan.Provision{Claims: three[2:]}
+			kept, dropped = guard.CheckProvision(w.Snapshot(), &last)
+			if diff := cmp.Diff(c.want, dropped); diff != "" || len(kept.AllClaims())+len(dropped) != len(three) {
+				t.Errorf("%d claims kept; dropped of a plan with virtual pods (-want +got):\n%s", len(kept.AllClaims()), diff)
+			}
 			for _, p := range kept.Placed {
 				if p.Node == "gone" {
 					t.Error("pods are placed on a node that is gone")

@@ -21,7 +21,7 @@ type Dropped struct {
 // ready, their limits (including the number of nodes) permit the largest type of every claim, and the pods are still
 // pending or on a node that is being removed (see Ahead), or are virtual pods that still exist. A pod may have taken the
 // place of the virtual pod of a workload: that one is valid as long as the workload has pending or virtual pods. The
-// invalid part is dropped. The next plan decides about its pods.
+// invalid part is dropped. The next plan decides about its pods. Of the plan of virtual pods, the claims are returned.
 func CheckProvision(snap *model.Snapshot, p *plan.Provision) (*plan.Provision, []Dropped) {
 	c := provisionCheck{snap: snap, pending: reserve.Pending(snap), rooms: map[string]*room{}, workloads: map[string]bool{}}
 	for _, g := range snap.Virtual {
@@ -32,15 +32,9 @@ func CheckProvision(snap *model.Snapshot, p *plan.Provision) (*plan.Provision, [
 	for _, pod := range c.pending {
 		c.workloads[pod.Controller.UID] = true
 	}
-	kept := &plan.Provision{Refused: p.Refused}
-	var dropped []Dropped
-	for i := range p.Claims {
-		claim := p.Claims[i]
-		if v := c.claim(&claim); !v.OK() {
-			dropped = append(dropped, Dropped{Claim: claim.Name, Pool: claim.Pool, Verdict: v})
-			continue
-		}
-		kept.Claims = append(kept.Claims, claim)
+	kept := &plan.Provision{Refused: p.Refused, Claims: c.claims(p.Claims)}
+	if p.Virtual != nil {
+		kept.Virtual = &plan.Provision{Claims: c.claims(p.Virtual.Claims)}
 	}
 	for _, placed := range p.Placed {
 		n := snap.Node(placed.Node)
@@ -51,7 +45,7 @@ func CheckProvision(snap *model.Snapshot, p *plan.Provision) (*plan.Provision, [
 			kept.Placed = append(kept.Placed, plan.Placement{Node: placed.Node, Pods: pods})
 		}
 	}
-	return kept, dropped
+	return kept, c.dropped
 }
 
 // PoolChanged returns the rejection for a claim that was planned for another generation of its pool.
@@ -65,6 +59,7 @@ type provisionCheck struct {
 	// workloads are the UIDs of the controllers of pending and virtual pods.
 	workloads map[string]bool
 	rooms     map[string]*room
+	dropped   []Dropped
 }
 
 // room is the remainder of the limits of a pool or a quota while claims are subtracted from it.
@@ -82,6 +77,19 @@ func (c *provisionCheck) stillPending(pods []*model.Pod) []*model.Pod {
 		return pods
 	}
 	return slices.DeleteFunc(slices.Clone(pods), gone)
+}
+
+// claims returns the claims that are valid, and records the others.
+func (c *provisionCheck) claims(planned []plan.NewClaim) []plan.NewClaim {
+	var valid []plan.NewClaim
+	for _, claim := range planned {
+		if v := c.claim(&claim); !v.OK() {
+			c.dropped = append(c.dropped, Dropped{Claim: claim.Name, Pool: claim.Pool, Verdict: v})
+			continue
+		}
+		valid = append(valid, claim)
+	}
+	return valid
 }
 
 // claim checks one claim and, when it is valid, subtracts it from the pool's limits.

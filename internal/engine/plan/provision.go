@@ -31,8 +31,16 @@ type Provision struct {
 	// Work is how many evaluations the plan needed, see placement.Options.
 	Work int
 	// Virtual is the plan of the virtual pods, on what this plan leaves; nil if there are none. Its nodes may be claims of
-	// this plan. Nothing is nominated or reserved for its pods.
+	// this plan. Its pods are never nominated.
 	Virtual *Provision
+}
+
+// AllClaims returns the claims to create: those for pods, then those for virtual pods.
+func (p *Provision) AllClaims() []NewClaim {
+	if p.Virtual == nil {
+		return p.Claims
+	}
+	return slices.Concat(p.Claims, p.Virtual.Claims)
 }
 
 // Unfinished reports whether the work budget ended the plan before every pod was processed.

@@ -94,7 +94,7 @@ func (c *Cluster) Provision(ctx context.Context, newest func() *model.Snapshot, 
 	snap := newest()
 	kept, dropped := guard.CheckProvision(snap, p)
 	var actions []plan.Action
-	for _, claim := range kept.Claims {
+	for _, claim := range kept.AllClaims() {
 		actions = append(actions, plan.CreateClaim{NewClaim: claim, Reason: "provisioned"})
 	}
 	return execute.Provisioned{Plan: kept, Dropped: dropped, Outcomes: c.Do(ctx, actions)}
