@@ -86,5 +86,5 @@ func (c *creation) note(key types.NamespacedName, pod *corev1.Pod, spec *model.P
 func (s *State) Creates(controller types.UID, by convert.Created) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.created[controller] = &creation{newest: math.MaxInt64, known: true, Created: by}
+	s.pods.created[controller] = &creation{newest: math.MaxInt64, known: true, Created: by}
 }

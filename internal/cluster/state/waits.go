@@ -34,7 +34,7 @@ func (s *State) waits(key types.NamespacedName, pod *corev1.Pod) *model.Rejectio
 		return &model.Rejection{Field: field, Reason: fmt.Sprintf(format, arguments...)}
 	}
 	ofNode := slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" || o.Kind == "DaemonSet" })
-	until, delayed := s.delayed[key]
+	until, delayed := s.pods.delayed[key]
 	nominated := pod.Status.NominatedNodeName
 	switch by := pod.Spec.SchedulerName; {
 	case delayed:
