@@ -23,6 +23,8 @@ type Options struct {
 	// WorkBudget limits the number of evaluations (placement.Options.WorkBudget) of all what-ifs of a search for
 	// savings together; 0 means no limit. Nodes that the search has not reached at the limit are kept.
 	WorkBudget int
+	// Last is the last plan of provisioning, nil if there is none: virtual pods keep the nodes that it has for them.
+	Last *plan.Provision
 	// Static reports whether static pools are in use (feature gate StaticCapacity).
 	Static bool
 	// UnreadyBrake stops new commands while too many nodes are not ready.

@@ -33,9 +33,9 @@ type projection struct {
 	decidedClaims []plan.NewClaim
 	// work is the number of evaluations of the what-ifs.
 	work int
-	// seats are the nodes of the virtual pods that have room on existing nodes, see seat; nil if there are no virtual
-	// pods.
-	seats map[*model.Pod]string
+	// roomOn holds the nodes of the virtual pods that have room on existing nodes, see placeAtFirst; nil if there are no
+	// virtual pods.
+	roomOn map[*model.Pod]string
 }
 
 // project returns the projection of a snapshot without the nodes that are gone.
@@ -69,7 +69,10 @@ func project(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *p
 	w.moving = []placement.Moving{w.movingOf(ahead)}
 	w.snap = after.Bound(ahead.assignments)
 	w.snap.Groups, w.snap.Rejected = nil, nil
-	w.seat()
+	if opts.Last != nil {
+		w.snap = w.snap.WithReservations(reserve.Derive(w.snap, reserve.Sources{Last: opts.Last}))
+	}
+	w.placeAtFirst()
 	return w
 }
 
@@ -174,7 +177,7 @@ func (w *projection) apply(c *change) {
 	w.snap = w.snap.Without(names...).Bound(c.assignments)
 	w.snap.Groups, w.snap.Rejected = nil, nil
 	w.snap.Pools, w.snap.Quotas = charged(before, c.claims), chargedQuotas(before, c.claims)
-	w.seat()
+	w.placeAtFirst()
 	w.decidedClaims = append(w.decidedClaims[:len(w.decidedClaims):len(w.decidedClaims)], c.claims...)
 	for _, s := range c.assignments {
 		w.taken[s.Node] = true

@@ -12,20 +12,20 @@ import (
 // node, or on one that the change launches. Virtual pods without room now are stuck, for example by a limit: they prevent
 // no change. Each what-if places the virtual pods anew, after all other pods, because moved pods may take their room.
 
-// seat determines which virtual pods have room on existing nodes, and where. Only these are left in the state.
-func (w *projection) seat() {
+// placeAtFirst determines which virtual pods have room on existing nodes, and where. Only these are left in the state.
+func (w *projection) placeAtFirst() {
 	if len(w.snap.Virtual) == 0 {
 		return
 	}
 	p := placement.ScheduleVirtual(w.snap, w.opts.Placement, &plan.Provision{})
 	w.work += p.Work
-	w.seats = map[*model.Pod]string{}
+	w.roomOn = map[*model.Pod]string{}
 	for _, placed := range p.Placed {
 		for _, pod := range placed.Pods {
-			w.seats[pod] = placed.Node
+			w.roomOn[pod] = placed.Node
 		}
 	}
-	w.snap = w.snap.WithVirtual(func(p *model.Pod) bool { return w.seats[p] != "" })
+	w.snap = w.snap.WithVirtual(func(p *model.Pod) bool { return w.roomOn[p] != "" })
 }
 
 // placeVirtual places the virtual pods on what the plan of a what-if leaves. It adds to the outcome the claims for them,
@@ -47,7 +47,7 @@ func (w *projection) placeVirtual(what *model.Snapshot, p *plan.Provision, o *ou
 // originOf returns which of the nodes a virtual pod has room on. A pod that loses its room to moved pods has none of them:
 // then it is the first.
 func (w *projection) originOf(pod *model.Pod, nodes []*model.Node) *model.Node {
-	at := slices.IndexFunc(nodes, func(n *model.Node) bool { return n.Name == w.seats[pod] })
+	at := slices.IndexFunc(nodes, func(n *model.Node) bool { return n.Name == w.roomOn[pod] })
 	return nodes[max(0, at)]
 }
 
@@ -56,7 +56,7 @@ func (w *projection) originOf(pod *model.Pod, nodes []*model.Node) *model.Node {
 func (w *projection) heldFor(n *model.Node) *model.Pod {
 	without := w.snap.Without(n.Name)
 	needed := slices.ContainsFunc(w.snap.Virtual, func(g *model.Group) bool {
-		return slices.ContainsFunc(g.Pods, func(p *model.Pod) bool { return w.seats[p] == n.Name })
+		return slices.ContainsFunc(g.Pods, func(p *model.Pod) bool { return w.roomOn[p] == n.Name })
 	})
 	if needed {
 		v := placement.ScheduleVirtual(without, w.opts.Placement, &plan.Provision{})
@@ -69,6 +69,6 @@ func (w *projection) heldFor(n *model.Node) *model.Pod {
 		}
 	}
 	w.snap = without
-	w.seat()
+	w.placeAtFirst()
 	return nil
 }

@@ -59,13 +59,25 @@ func (c roomCase) snapshot(commands ...plan.Command) *model.Snapshot {
 		b.UpsertPod(model.PodSpec{UID: "uid-on-" + node, Namespace: "default", Name: "on-" + node, Node: node, State: model.Bound, Reschedulable: true,
 			Requests: []quantity.Amount{{Name: "cpu", Value: 500}}})
 	}
-	for cpu, seat := range c.virtual {
-		name := "spare-" + string(rune('a'+cpu/100))
+	for cpu := range c.virtual {
+		name := spareName(cpu)
 		b.UpsertPod(model.PodSpec{UID: "uid-" + name, Namespace: "default", Name: name, Virtual: model.VirtualBuffer, Priority: -1 << 31,
-			Nominated: seat, Controller: model.Owner{Kind: "CapacityBuffer", Name: "spare", UID: "spare"},
-			Requests: []quantity.Amount{{Name: "cpu", Value: cpu}}})
+			Controller: model.Owner{Kind: "CapacityBuffer", Name: "spare", UID: "spare"},
+			Requests:   []quantity.Amount{{Name: "cpu", Value: cpu}}})
 	}
 	return b.Snapshot(noon)
+}
+
+// spareName names the virtual pod of that size.
+func spareName(cpu int64) string { return "spare-" + string(rune('a'+cpu/100)) }
+
+// last returns the last plan of provisioning.
+func (c roomCase) last() *plan.Provision {
+	virtual := &plan.Provision{}
+	for cpu, node := range c.virtual {
+		virtual.Placed = append(virtual.Placed, plan.Placement{Node: node, Pods: []*model.Pod{{UID: "uid-" + spareName(cpu)}}})
+	}
+	return &plan.Provision{Virtual: virtual}
 }
 
 // removed returns the names of the nodes that the commands remove, and the types of the nodes that they launch.
@@ -106,7 +118,8 @@ func TestVirtualPods(t *testing.T) {
 			pods: []string{"a"}, virtual: map[int64]string{3000: "a"}, removed: []string{"a"}, launched: []string{"small", "large"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := disruption.Propose(c.snapshot(), disruption.Options{Economics: disruption.Economics{MovePrice: -1, Payback: -1, MinStay: -1}})
+			p := disruption.Propose(c.snapshot(), disruption.Options{Last: c.last(),
+				Economics: disruption.Economics{MovePrice: -1, Payback: -1, MinStay: -1}})
 			nodes, launched := removed(p.Commands)
 			if diff := cmp.Diff(c.removed, nodes); diff != "" {
 				t.Errorf("removed nodes (-want +got):\n%s\nkept: %+v", diff, p.Kept)
@@ -114,7 +127,7 @@ func TestVirtualPods(t *testing.T) {
 			if diff := cmp.Diff(c.launched, launched); diff != "" {
 				t.Errorf("launched types (-want +got):\n%s", diff)
 			}
-			judge := disruption.Judge(c.snapshot(p.Commands...), disruption.Options{})
+			judge := disruption.Judge(c.snapshot(p.Commands...), disruption.Options{Last: c.last()})
 			for _, cmd := range p.Commands { // a stored command is right as long as nothing changes
 				if v := judge(cmd); !v.OK() {
 					t.Errorf("the command is judged %+v", v)

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -24,11 +25,7 @@ type Dropped struct {
 // invalid part is dropped. The next plan decides about its pods. Of the plan of virtual pods, the claims are returned.
 func CheckProvision(snap *model.Snapshot, p *plan.Provision) (*plan.Provision, []Dropped) {
 	c := provisionCheck{snap: snap, pending: reserve.Pending(snap), rooms: map[string]*room{}, workloads: map[string]bool{}}
-	for _, g := range snap.Virtual {
-		for _, pod := range g.Pods {
-			c.pending[pod.UID] = pod
-		}
-	}
+	maps.Copy(c.pending, snap.VirtualPods())
 	for _, pod := range c.pending {
 		c.workloads[pod.Controller.UID] = true
 	}

@@ -78,8 +78,7 @@ type PodSpec struct {
 	// Daemon is true for pods of a DaemonSet and for mirror pods: they end with their node and are not placed.
 	Daemon bool
 	// Virtual is the kind of a virtual pod, empty for a pod that exists. A virtual pod is Pending and represents room to
-	// keep free; no API object exists for it. Controller is the object that asks for the room, and Nominated the node
-	// that the last plan has it on. See Snapshot.Virtual.
+	// keep free; no API object exists for it. Controller is the object that asks for the room. See Snapshot.Virtual.
 	Virtual string `json:",omitempty"`
 	// Reschedulable is false for pods that need no other place: expendable pods, daemons, mirror pods, and
 	// terminating pods except those of a StatefulSet.

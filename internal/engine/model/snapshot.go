@@ -87,14 +87,19 @@ func (s *Snapshot) NodeOrClaim(name string) *Node {
 }
 
 // PendingPods returns the pods of Groups by UID.
-func (s *Snapshot) PendingPods() map[string]*Pod {
-	pending := map[string]*Pod{}
-	for _, g := range s.Groups {
+func (s *Snapshot) PendingPods() map[string]*Pod { return byUID(s.Groups) }
+
+// VirtualPods returns the virtual pods, by UID.
+func (s *Snapshot) VirtualPods() map[string]*Pod { return byUID(s.Virtual) }
+
+func byUID(groups []*Group) map[string]*Pod {
+	pods := map[string]*Pod{}
+	for _, g := range groups {
 		for _, p := range g.Pods {
-			pending[p.UID] = p
+			pods[p.UID] = p
 		}
 	}
-	return pending
+	return pods
 }
 
 func find(nodes []*Node, name string, key func(*Node) string) *Node {

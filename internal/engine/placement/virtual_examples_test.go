@@ -79,7 +79,7 @@ func TestBufferAtLimit(t *testing.T) {
 	if len(p.Virtual.Claims) != 2 || len(p.Virtual.Refused) != 1 || p.Virtual.Refused[0].Pools[0].Verdict.Code != plan.LimitReached {
 		t.Fatalf("%d claims, refused %+v, want two, and one pod by the limit", len(p.Virtual.Claims), p.Virtual.Refused)
 	}
-	next := w.launching(p.Virtual.Claims).seated(p.Virtual)
+	next := w.launching(p.Virtual.Claims)
 	if _, q := next.planned(t); len(q.Virtual.Claims) != 0 {
 		t.Errorf("with two in flight, %d more are launched", len(q.Virtual.Claims))
 	}
@@ -133,14 +133,14 @@ func TestBufferSpread(t *testing.T) {
 func TestBufferTaken(t *testing.T) {
 	w := bufferWorld().with(1, true)
 	_, p := w.planned(t)
-	w = w.launching(p.Virtual.Claims).seated(p.Virtual)
+	w = w.launching(p.Virtual.Claims)
 	w.nodes[0].LaunchedFor = nil
 	w = w.with(1, false)
 	snap, q := w.planned(t)
 	if len(q.Claims) != 0 || len(q.Virtual.Claims) != 1 {
 		t.Fatalf("%d nodes for the pod, %d for room, want none and one:\n%s", len(q.Claims), len(q.Virtual.Claims), explain.Provision(snap, q))
 	}
-	if _, r := w.launching(q.Virtual.Claims).seated(q.Virtual).planned(t); len(r.Claims)+len(r.Virtual.Claims) != 0 {
+	if _, r := w.launching(q.Virtual.Claims).planned(t); len(r.Claims)+len(r.Virtual.Claims) != 0 {
 		t.Errorf("%d nodes are launched again", len(r.Claims)+len(r.Virtual.Claims))
 	}
 }

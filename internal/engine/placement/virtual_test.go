@@ -44,7 +44,7 @@ func virtualProperties(t *testing.T, seed uint64, kind uint8) {
 	}
 
 	next := w.launching(slices.Concat(p.Claims, p.Virtual.Claims))
-	next = next.nominated(next.snapshot(nil), p).seated(p.Virtual)
+	next = next.nominated(next.snapshot(nil), p)
 	after := keeping(next.snapshot(nil), p)
 	q := placement.Schedule(after, placement.Options{})
 	check(t, after, q)
@@ -80,23 +80,6 @@ func samePlaces(first, later *plan.Provision) bool {
 		placed[pod.UID] = true
 	}
 	return len(first.Order) == len(later.Order) && !slices.ContainsFunc(later.Order, func(p *model.Pod) bool { return !placed[p.UID] })
-}
-
-// seated returns the world in which the virtual pods are nominated to where the plan has them.
-func (w world) seated(p *plan.Provision) world {
-	nodes := map[string]string{}
-	for _, placed := range p.Placed {
-		for _, pod := range placed.Pods {
-			nodes[pod.UID] = placed.Node
-		}
-	}
-	w.pods = slices.Clone(w.pods)
-	for i := range w.pods {
-		if w.pods[i].Virtual != "" {
-			w.pods[i].Nominated = nodes[w.pods[i].UID]
-		}
-	}
-	return w
 }
 
 // buffer adds virtual pods: with the template of a workload, or with one of their own.

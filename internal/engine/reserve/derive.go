@@ -34,6 +34,8 @@ type Sources struct {
 // and those that are not nominated yet. It may find them unschedulable, and launch nodes. The names of the last plan's
 // claims that did not get their first one are kept too: that name may be free by now, and the claim under the other
 // name may exist although the reply to its creation was lost.
+//
+// Virtual pods keep the nodes of the last plan too: else it may place other ones on their nodes, and launch nodes for them.
 func Derive(snap *model.Snapshot, from Sources) model.Reservations {
 	d := derivation{snap: snap, derived: map[string][]model.Reservation{}}
 	if from.Commands != nil {
@@ -45,6 +47,9 @@ func Derive(snap *model.Snapshot, from Sources) model.Reservations {
 		pending := snap.PendingPods()
 		d.keep(from.Last, pending)
 		result.Turns, result.ClaimNames = turns(pending, from.Last), from.Last.Renamed
+	}
+	if from.Last != nil && from.Last.Virtual != nil {
+		d.keep(from.Last.Virtual, snap.VirtualPods())
 	}
 	return result
 }
@@ -246,7 +251,7 @@ func (h holder) reservations(pending map[string]bool, successors map[string][]*m
 	return list
 }
 
-// keep adds the reservations of the last plan for pods that are still pending, on nodes and on claims regardless of the
+// keep adds the reservations of the last plan for pods that still need a node, on nodes and on claims regardless of the
 // names of their nodes.
 func (d *derivation) keep(last *plan.Provision, pending map[string]*model.Pod) {
 	for _, claim := range last.Claims {

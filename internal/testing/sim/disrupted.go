@@ -278,11 +278,12 @@ func typesOf(all []label.Requirement) []string {
 // nominations: a drain that a PodDisruptionBudget blocks has its place ready.
 func (c *checks) possible() []plan.Command {
 	var nominated map[string]time.Time
+	opts := c.w.setting.disruption
 	if p := c.w.leader(); p != nil {
-		nominated = p.nominated
+		nominated, opts = p.nominated, p.disruption()
 	}
 	known := factsOf(c.w.setting, c.w.now, c.w.api.sorted, nominated)
-	return c.w.opts.Propose(known.fresh(c.rng), c.w.setting.disruption).Commands
+	return c.w.opts.Propose(known.fresh(c.rng), opts).Commands
 }
 
 // overlooked checks Overlooked.

@@ -128,13 +128,20 @@ func (p *process) tick() {
 	p.then = func() { p.advance(append(commands, proposed...), 0) }
 }
 
+// disruption returns the options of disruption.
+func (p *process) disruption() disruption.Options {
+	opts := p.w.setting.disruption
+	opts.Last = p.provision.plan
+	return opts
+}
+
 // decide proposes commands if anything has changed since the last time, or a time has been reached.
 func (p *process) decide(snap *model.Snapshot) []plan.Command {
 	d := &p.disrupt
 	if d.decided && d.version == snap.Version && d.catalogs == p.w.catalogs && (d.next.IsZero() || snap.Now.Before(d.next)) {
 		return nil
 	}
-	proposal := p.w.opts.Propose(snap, p.w.setting.disruption)
+	proposal := p.w.opts.Propose(snap, p.disruption())
 	d.decided, d.version, d.catalogs, d.next = true, snap.Version, p.w.catalogs, proposal.Next
 	p.w.check.proposed(p, proposal.Commands)
 	for _, c := range proposal.Commands {
@@ -171,7 +178,7 @@ func (p *process) advance(commands []plan.Command, step int) {
 		return
 	}
 	snap := p.snapshot()
-	steps := p.w.opts.Advance(snap, p.w.setting.disruption, commands)
+	steps := p.w.opts.Advance(snap, p.disruption(), commands)
 	p.w.check.stepped(p, steps)
 	var again []plan.Command
 	var actions []plan.Action

@@ -253,7 +253,7 @@ func (c *checks) proposed(p *process, commands []plan.Command) {
 	if len(commands) == 0 {
 		return
 	}
-	again := c.w.opts.Propose(p.facts().fresh(c.rng), c.w.setting.disruption).Commands
+	again := c.w.opts.Propose(p.facts().fresh(c.rng), p.disruption()).Commands
 	if !slices.EqualFunc(commands, again, func(a, b plan.Command) bool { return a.Encode() == b.Encode() }) {
 		c.fail(Deterministic, "told in another order, there are %d commands %v, not %d %v", len(again), again, len(commands), commands)
 	}
