@@ -5,14 +5,13 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/controller/buffer"
-	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/controller/provision"
 	"github.com/karpenter-go/karpenter/internal/gates"
 )
 
-// buffers returns the loop that keeps room for buffers, nil if the gate is off.
-func (w *wiring) buffers() (*buffer.Loop, error) {
+// buffers returns the reconciler of buffers, nil if the gate is off.
+func (w *wiring) buffers(provisioner *provision.Loop) (*buffer.Reconciler, error) {
 	if !w.o.on.On(gates.CapacityBuffer) {
 		return nil, nil
 	}
@@ -20,19 +19,17 @@ func (w *wiring) buffers() (*buffer.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	loop := buffer.NewLoop()
-	loop.Client, loop.Live, loop.Cache, loop.Store = w.mgr.GetClient(), live, w.mgr.GetCache(), w.store
-	loop.Snapshot, loop.Options, loop.Why = w.snapshot, w.o.placement, explain.Refusal
-	loop.Provision = func() { w.store.Notify(state.PodsPending) }
-	loop.Changed = w.store.Subscribe(state.PodsMoved | state.NodesChanged | state.PoolsChanged | state.NodesLost)
-	loop.Metrics, loop.Recorder, loop.Clock = w.metrics, w.recorder, w.clock
-	loop.Log = w.mgr.GetLogger().WithName("buffers")
-	return loop, nil
+	buffers := buffer.NewReconciler()
+	buffers.Client, buffers.Live, buffers.Cache, buffers.Store = w.mgr.GetClient(), live, w.mgr.GetCache(), w.store
+	buffers.Metrics, buffers.Recorder, buffers.Clock = w.metrics, w.recorder, w.clock
+	buffers.Log = w.mgr.GetLogger().WithName("buffers")
+	buffers.Destination, provisioner.Report.Room = provisioner.Destination, buffers.SetRoom
+	return buffers, nil
 }
 
-// afterBuffers starts the disruption loop when the room of the buffers, if there are any, is known: an empty node may
-// have some.
-func afterBuffers(buffers *buffer.Loop, start func(context.Context) error) func(context.Context) error {
+// afterBuffers starts the disruption loop when the virtual pods of buffers, if there are any, are known: an empty node may
+// have their room.
+func afterBuffers(buffers *buffer.Reconciler, start func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if buffers != nil && !buffers.WaitForBuffers(ctx) {
 			return nil

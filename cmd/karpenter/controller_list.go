@@ -44,12 +44,12 @@ func (w *wiring) addParts(ctx context.Context, nominate bool) error {
 // parts is the only list of what runs in the manager, besides what the provider adds itself. What a gate or a flag
 // switches off is left out.
 func (w *wiring) parts(ctx context.Context, nominate bool) ([]part, error) {
+	provisioner, health := w.provisioner(nominate), nodepool.NewHealth()
 	brake, err := w.brake()
-	buffers, buffersErr := w.buffers()
+	buffers, buffersErr := w.buffers(provisioner)
 	if err := errors.Join(err, buffersErr); err != nil {
 		return nil, err
 	}
-	provisioner, health := w.provisioner(nominate), nodepool.NewHealth()
 	labels := &nodelabel.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: w.o.timers}
 	list := []part{
 		setup(w.addUnreadable), setup(w.addConversion),

@@ -82,6 +82,8 @@ type wiring struct {
 	stock chan struct{}
 	// newest is the last snapshot that a loop took, nil before the first.
 	newest atomic.Pointer[model.Snapshot]
+	// lastPlan returns the last plan of provisioning, nil before the first.
+	lastPlan func() *plan.Provision
 }
 
 // newController assembles the controller. Nothing runs before the manager is started.
@@ -322,7 +324,7 @@ func (w *wiring) guard(snap *model.Snapshot) *guard.Guard {
 // disruption returns the options of disruption that the flags set.
 func (w *wiring) disruption() disruption.Options {
 	return disruption.Options{Placement: w.o.placement, UnreadyBrake: w.o.brake, WorkBudget: searchBudgets * w.o.workBudget,
-		SpotToSpot: w.o.on.On(gates.SpotToSpotConsolidation), Static: w.o.on.On(gates.StaticCapacity)}
+		SpotToSpot: w.o.on.On(gates.SpotToSpotConsolidation), Static: w.o.on.On(gates.StaticCapacity), Last: w.lastPlan()}
 }
 
 // snapshot returns the cluster as it is now.
@@ -336,12 +338,12 @@ func (w *wiring) snapshot() *model.Snapshot {
 func (w *wiring) provisioner(nominate bool) *provision.Loop {
 	log := w.mgr.GetLogger()
 	log.Info("choosing how pods are placed", "nominate", nominate)
-	return &provision.Loop{
+	loop := &provision.Loop{
 		Snapshot: w.snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Writer:   w.executor, Pending: w.store.Subscribe(state.PodsPending | state.PoolsChanged | state.NodesLost),
 		ReplicasAsked: w.store.Subscribe(state.ReplicasAsked), HoldDisruption: w.store.Nominate,
-		Moved: w.store.Subscribe(state.PodsMoved), WaitForSync: w.store.WaitForSync, Left: &w.departures,
+		Changed: w.store.Subscribe(state.PodsMoved | state.NodesChanged), WaitForSync: w.store.WaitForSync, Left: &w.departures,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock,
 		Report: provision.Reporter{
 			Refusal: explain.Refusal, Barren: explain.PoolBarren,
@@ -349,6 +351,8 @@ func (w *wiring) provisioner(nominate bool) *provision.Loop {
 			Metrics: w.metrics, Recorder: w.recorder, Log: log.WithName("provisioner"),
 		},
 	}
+	w.lastPlan = loop.Last
+	return loop
 }
 
 func (w *wiring) disrupter() *disrupt.Loop {

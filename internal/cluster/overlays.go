@@ -141,7 +141,7 @@ func (o *overlays) resolve() {
 	for _, p := range pools {
 		o.convert(p.Name)
 	}
-	c.store.Notify(state.OverlaysResolved)
+	c.store.news.notify(state.OverlaysResolved)
 }
 
 func (o *overlays) set() *overlay.Set {

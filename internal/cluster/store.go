@@ -166,9 +166,6 @@ func (s *Store) SetVirtual(kind, owner, fingerprint string, make func() []*corev
 	return s.state.SetVirtual(kind, owner, fingerprint, make)
 }
 
-// Seat is State.Seat.
-func (s *Store) Seat(nodes map[string]string) { s.state.Seat(nodes) }
-
 // Nominate is State.Nominate.
 func (s *Store) Nominate(node string, until time.Time) {
 	defer s.news.publish()
@@ -184,6 +181,3 @@ func (s *Store) Refuse(pool, uid, why string) {
 // Subscribe returns a channel with a buffer of one that receives an element when a change of that kind has occurred
 // since the last read. It is for one reader, and lives as long as the store.
 func (s *Store) Subscribe(of state.Change) <-chan struct{} { return s.news.subscribe(of) }
-
-// Notify tells subscribers of a change that the state does not see itself.
-func (s *Store) Notify(change state.Change) { s.news.notify(change) }

@@ -25,7 +25,7 @@ func virtualPod(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	pod.Name = fmt.Sprintf("capacity-buffer-%s-%d", buffer.Name, number)
 	pod.Namespace = buffer.Namespace
-	pod.UID = types.UID(fmt.Sprintf("%s-%d", buffer.UID, number))
+	pod.UID = PodUID(buffer.UID, number)
 	pod.CreationTimestamp = buffer.CreationTimestamp
 	pod.Labels = map[string]string{labelFake: "true", labelName: buffer.Name, labelNamespace: buffer.Namespace}
 	for key, value := range template.Labels {
@@ -43,6 +43,11 @@ func virtualPod(buffer *v1beta1.CapacityBuffer, template *corev1.PodTemplateSpec
 	unschedulable := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}
 	pod.Status.Conditions = []corev1.PodCondition{unschedulable}
 	return pod
+}
+
+// PodUID returns the UID of the virtual pod of that number of a buffer.
+func PodUID(buffer types.UID, number int64) types.UID {
+	return types.UID(fmt.Sprintf("%s-%d", buffer, number))
 }
 
 // Pods returns the virtual pods of the buffer.

@@ -179,13 +179,6 @@ func (s *State) SetVirtual(kind, owner, fingerprint string, make func() []*corev
 	return s.virtuals.replace(owner, now, s.virtuals.owners[owner])
 }
 
-// Seat records on which node the last plan has each of the virtual pods, by UID. Pods that are not in it have no node.
-func (s *State) Seat(nodes map[string]string) {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.virtuals.seat(nodes)
-}
-
 // Saw records the current state of an object, and returns the one before, nil if there was none. The state keeps the
 // object; callers must not change it afterwards.
 func (s *State) Saw(obj Object) (before Object) {

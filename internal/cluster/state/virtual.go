@@ -28,7 +28,7 @@ type virtuals struct {
 func (v *virtuals) replace(owner string, now, before *virtual) (refused *model.Rejection) {
 	specs := map[string]model.PodSpec{}
 	if now != nil {
-		now.convert(v.dependencies, before)
+		now.convert(v.dependencies)
 		specs, refused = now.specs, now.refused
 	}
 	if before != nil {
@@ -57,9 +57,8 @@ func (v *virtuals) convertAgain(at Ref) {
 	}
 }
 
-// convert converts the pods as the API server would store them. A pod that existed before is still where the last plan
-// had it.
-func (v *virtual) convert(d *dependencies, before *virtual) {
+// convert converts the pods as the API server would store them.
+func (v *virtual) convert(d *dependencies) {
 	v.specs, v.on = map[string]model.PodSpec{}, map[Ref]bool{}
 	for _, pod := range v.pods {
 		pod = pod.DeepCopy()
@@ -80,9 +79,6 @@ func (v *virtual) convert(d *dependencies, before *virtual) {
 			return
 		}
 		spec.Virtual, spec.EvictionCost = v.kind, 0
-		if before != nil {
-			spec.Nominated = before.specs[spec.UID].Nominated
-		}
 		v.specs[spec.UID] = spec
 	}
 }
@@ -90,17 +86,4 @@ func (v *virtual) convert(d *dependencies, before *virtual) {
 // rangesOf stands for all LimitRanges of a namespace.
 func rangesOf(namespace string) Ref {
 	return Ref{LimitRanges, types.NamespacedName{Namespace: namespace}}
-}
-
-// seat records on which node the last plan has each of the virtual pods, by UID. Pods that are not in it have no node.
-func (v *virtuals) seat(nodes map[string]string) {
-	for _, of := range v.owners {
-		for uid, spec := range of.specs {
-			if spec.Nominated != nodes[uid] {
-				spec.Nominated = nodes[uid]
-				of.specs[uid] = spec
-				v.builder.UpsertPod(spec)
-			}
-		}
-	}
 }

@@ -48,7 +48,6 @@ func TestVirtualPodsFollow(t *testing.T) {
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 			Reason: corev1.PodReasonUnschedulable}}}}
 	s.SetVirtual(model.VirtualBuffer, "spare", "one", func() []*corev1.Pod { return []*corev1.Pod{pod} })
-	s.Seat(map[string]string{"spare-0": "n"})
 	spec := func() model.PodSpec { return s.virtuals.owners["spare"].specs["spare-0"] }
 	cpu := func() (n int64) {
 		for _, a := range spec().Requests {
@@ -81,9 +80,6 @@ func TestVirtualPodsFollow(t *testing.T) {
 	lost(s, ranges)
 	if got := cpu(); got != 250 {
 		t.Errorf("without the LimitRange the pod requests %d millicores, want 250", got)
-	}
-	if got := spec().Nominated; got != "n" {
-		t.Errorf("the pod is on node %q, want n as before", got)
 	}
 	if pod.Spec.Containers[0].Resources.Requests != nil || pod.Spec.Overhead != nil {
 		t.Error("the pod of the owner was changed")

@@ -1,11 +1,11 @@
-// Package buffer keeps room for pods that do not exist yet, as CapacityBuffers ask for it
+// Package buffer says for how many pods, and of which shape, CapacityBuffers ask for room
 // (https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/proposals/buffers.md).
 //
 //	CapacityBuffer, PodTemplate, workload, ResourceQuota --cluster/room--> virtual pods --> cluster.Store
-//	newest snapshot --placement.ScheduleVirtual--> which of them have room --> status of the buffer
-//	                                                \--> the provision loop is called when some have none
+//	provision loop --room of each buffer--> status of the buffer
 //
-// Room is a decision of the engine: virtual pods are placed after all pods that exist (engine/placement), and removals of
-// nodes keep their room (engine/disruption). What a buffer asks for is decided by cluster/room. The loop reads the objects,
-// and tells what has become of the virtual pods. It launches and removes nothing. It must not depend on any provider.
+// The virtual pods are planned by the provision loop, after all pods that exist, and removals of nodes keep their room
+// (engine/disruption). What a buffer asks for is decided by cluster/room. The package reads the objects, and writes the
+// status, in which the room is what the provision loop has reported. It must not plan, and must not depend on any provider
+// or loop.
 package buffer

@@ -13,45 +13,52 @@ import (
 	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 // statusEvery is the shortest time between two writes of a status in which no condition changes its status.
 const statusEvery = 5 * time.Second
 
-// report writes the status of the buffers where it changes.
-func (l *Loop) report(ctx context.Context, buffers []v1beta1.CapacityBuffer, snap *model.Snapshot, found *plan.Provision) error {
-	rooms := room.Rooms(snap, found, func(snap *model.Snapshot, r plan.Refusal) string { return telemetry.Truncate(l.Why(snap, r)) })
-	l.Metrics.BufferCost.Reset()
+// writeStatus writes the status of the buffers where it changes. That of a buffer whose virtual pods have changed is written
+// when they are planned.
+func (r *Reconciler) writeStatus(ctx context.Context, buffers []v1beta1.CapacityBuffer) error {
+	last := r.planned.Load()
+	if last == nil {
+		last = &planned{}
+	}
+	r.Metrics.BufferCost.Reset()
 	var errs []error
 	for i := range buffers {
 		b := &buffers[i]
-		s, r := l.known[b.UID], rooms[string(b.UID)]
-		if r == nil {
-			r = &room.Room{}
+		s, has := r.known[b.UID], last.rooms[string(b.UID)]
+		if has == nil {
+			has = &room.Room{}
 		}
-		l.Metrics.BufferCost.WithLabelValues(b.Namespace, b.Name).Set(float64(r.Cost) / model.Nano)
-		if served := s.request.Err == nil || !foreign(b); !served {
+		r.Metrics.BufferCost.WithLabelValues(b.Namespace, b.Name).Set(float64(has.Cost) / model.Nano)
+		served := s.request.Err == nil || !foreign(b)
+		if !served || s.count > 0 && s.request.Refused == nil && !last.at.After(s.changed) {
 			continue
 		}
 		next := b.DeepCopy()
-		s.request.SetStatus(next, r)
-		if (r.Never || r.Paused) && r.Failed > 0 {
-			l.Recorder.Emit(telemetry.NotTriggerScaleUp(b, r.Why))
+		s.request.SetStatus(next, has)
+		if (has.Never || has.Paused) && has.Failed > 0 {
+			r.Recorder.Emit(telemetry.NotTriggerScaleUp(b, has.Why))
 		}
-		if equality.Semantic.DeepEqual(b.Status, next.Status) {
+		if equality.Semantic.DeepEqual(b.Status, next.Status) || sameConditions(b, next) && r.Clock.Since(s.written) < statusEvery {
 			continue
 		}
-		if sameConditions(b, next) && l.Clock.Since(s.written) < statusEvery {
-			continue
-		}
-		s.written = l.Clock.Now()
-		if err := l.Client.Status().Patch(ctx, next, client.MergeFrom(b)); client.IgnoreNotFound(err) != nil {
+		s.written = r.Clock.Now()
+		if err := r.patchStatus(ctx, b, next); err != nil {
 			errs = append(errs, fmt.Errorf("writing the status of buffer %s/%s: %w", b.Namespace, b.Name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func (r *Reconciler) patchStatus(ctx context.Context, before, next *v1beta1.CapacityBuffer) error {
+	ctx, cancel := context.WithTimeout(ctx, longestCall)
+	defer cancel()
+	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, next, client.MergeFrom(before)))
 }
 
 // foreign reports whether the strategy of the buffer is not served here and another controller has written conditions

@@ -18,7 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 )
 
-// failing makes the reads of the loop fail for which fails returns an error.
+// failing makes the reads of the reconciler fail for which fails returns an error.
 func (c *cell) failing(fails func(object any) error) {
 	api := interceptor.NewClient(c.api.(client.WithWatch), interceptor.Funcs{
 		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -51,7 +51,7 @@ func TestUnreadQuotas(t *testing.T) {
 		}
 		return nil
 	})
-	pass := func() { c.clock.Step(reread); _ = c.Tick(t.Context()) }
+	pass := func() { c.clock.Step(reread); _ = c.Reconcile(t.Context()) }
 	pass()
 	b := &v1beta1.CapacityBuffer{}
 	if err := c.api.Get(t.Context(), client.ObjectKey{Namespace: "web", Name: "spare"}, b); err != nil {

@@ -1,5 +1,5 @@
 // Package provision contains the loop that launches nodes for pending pods. Each tick consists of: wait, snapshot,
-// decide, check and execute. The steps are numbered in Tick (provision.go). The Reporter (report.go) tells what
+// decide, check and execute. The steps are numbered in Tick (provision.go). The Reporter (report.go) reports what
 // they decide and do.
 //
 //	channel: a pod is pending --batch--> Loop.Tick
@@ -10,10 +10,14 @@
 //	                                       nominations
 //	                                         | pass: input, decisions, results
 //	                                         v
-//	                                       Reporter: metrics, events, log
+//	                                       Reporter: metrics, events, log, room of CapacityBuffers
+//
+// Virtual pods are part of the plan. The claims for them are created after those for pods, and the room of CapacityBuffers
+// is reported after that. Virtual pods lose their room when a pod is bound, so the loop also waits for that while there are
+// some. At rest, when all of them have room and nothing changes, it does not plan.
 //
 // The loop keeps no state that a restart would lose: plans can be computed again. Memory only saves work, such as
-// which pods were seen before.
+// which pods were seen before. The last plan is also where the node of a virtual pod is known: no API object has it.
 //
 // Nominations. Pods that are planned onto a managed node get its name in status.nominatedNodeName, so that
 // kube-scheduler binds them there. For a node that is being launched, this happens in NominateFor, which the

@@ -23,30 +23,36 @@ func (p *Loop) decide() (snap *model.Snapshot, decided *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
 	snap = p.Snapshot()
-	decided = p.Schedule(reserve.Ahead(snap, p.last))
+	decided = p.Schedule(reserve.Ahead(snap, p.last.Load()))
 	decided.Stamp(snap)
-	p.last = decided
+	p.last.Store(decided)
 	targets := nominate.TargetsOf(decided)
 	p.targets.Store(&targets)
-	p.destinations.Store(new(running(targets)))
+	destinations := map[types.UID]string{}
+	addDestinations(destinations, targets)
+	if decided.Virtual != nil {
+		addDestinations(destinations, nominate.TargetsOf(decided.Virtual))
+	}
+	p.destinations.Store(&destinations)
 	return snap, decided
 }
 
-// running returns the targets by pod, for pods that still run on a node that is being removed.
-func running(targets nominate.Targets) map[types.UID]string {
-	destinations := map[types.UID]string{}
+// addDestinations adds the targets by pod, for virtual pods and those that still run on a node that is being removed.
+func addDestinations(to map[types.UID]string, targets nominate.Targets) {
 	for target, pods := range targets {
 		for _, pod := range pods {
-			if pod.Node != "" {
-				destinations[types.UID(pod.UID)] = target
+			if pod.Node != "" || pod.Virtual != "" {
+				to[types.UID(pod.UID)] = target
 			}
 		}
 	}
-	return destinations
 }
 
-// Destination returns the claim or node that the latest plan assigns to a pod which still runs on a node that is being
-// removed. It returns an empty string if there is none or there is no plan yet.
+// Last returns the latest plan, nil before the first. Callers must not change it.
+func (p *Loop) Last() *plan.Provision { return p.last.Load() }
+
+// Destination returns the claim or node that the latest plan assigns to a virtual pod, or to a pod which still runs on a
+// node that is being removed. It returns an empty string if there is none or there is no plan yet.
 func (p *Loop) Destination(pod types.UID) string {
 	destinations := p.destinations.Load()
 	if destinations == nil {

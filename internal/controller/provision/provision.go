@@ -35,9 +35,9 @@ type Loop struct {
 	// HoldDisruption protects a node from disruption until the given time, because pods were planned onto it. It may be
 	// nil.
 	HoldDisruption func(node string, until time.Time)
-	// Moved receives when a pod was bound to a node: another nomination to the node may be possible
-	// (nominate.MostNominated). It may be nil.
-	Moved <-chan struct{}
+	// Changed receives when a pod was bound or is gone, or a node changed: another nomination to the node may be possible
+	// (nominate.MostNominated), and virtual pods may have lost their room, or got some. It may be nil.
+	Changed <-chan struct{}
 	// Nominate enables nominations (--pod-placement=nominate). Otherwise the decisions of kube-scheduler are only
 	// observed.
 	Nominate bool
@@ -49,7 +49,7 @@ type Loop struct {
 
 	Timers controller.Timers
 	Clock  clock.WithTicker
-	// Report tells what is decided and done.
+	// Report reports what is decided and done.
 	Report Reporter
 
 	// retries counts consecutive ticks with failed or unfinished work.
@@ -63,19 +63,22 @@ type Loop struct {
 	// nominations.
 	beyond int
 
-	// unfinished reports that the last tick's work budget did not suffice for all pods. took is the duration of its
-	// decision.
+	// unfinished reports that the last tick's work budget did not suffice for all pods. decision is how long it was
+	// computed.
 	unfinished bool
-	took       time.Duration
+	decision   time.Duration
+	// version is that of the last tick's snapshot, and virtual reports that its plan has virtual pods.
+	version uint64
+	virtual bool
 	// launches are judged by the next plan, which ends launch loops.
 	launches futile.Launches
 
 	deciding sync.Mutex
 	// last is the latest plan, nil before the first.
-	last  *plan.Provision
+	last  atomic.Pointer[plan.Provision]
 	first sync.Once
 	// targets holds the placements of the latest plan, nil before the first. destinations holds those of the pods that
-	// still run.
+	// still run, and of virtual pods.
 	targets      atomic.Pointer[nominate.Targets]
 	destinations atomic.Pointer[map[types.UID]string]
 }
@@ -90,11 +93,14 @@ func (p *Loop) Start(ctx context.Context) error {
 
 // await is step 1: it waits for a batch of pods, or for the timer. It returns false when the context ended.
 func (p *Loop) await(ctx context.Context) bool {
-	moved := p.Moved
-	if p.beyond == 0 {
-		moved = nil
+	changed := p.Changed
+	if p.beyond == 0 && !p.virtual {
+		changed = nil
 	}
-	received, ok := batch.Wait(ctx, p.Clock, p.pause(), p.Pending, moved, p.ReplicasAsked)
+	received, ok := batch.Wait(ctx, p.Clock, p.pause(), p.Pending, changed, p.ReplicasAsked)
+	for ok && received == nil && p.atRest() {
+		received, ok = batch.Wait(ctx, p.Clock, p.pause(), p.Pending, changed, p.ReplicasAsked)
+	}
 	p.since = p.Clock.Now()
 	events, window := p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax}
 	switch {
@@ -102,10 +108,20 @@ func (p *Loop) await(ctx context.Context) bool {
 		return ok
 	case received == p.ReplicasAsked: // the pods that come now are in the snapshot already
 		events = nil
-	case received == moved || p.unfinished: // pods move as long as kube-scheduler binds; that must not prolong the batch
+	case received == changed && p.beyond > 0 || p.unfinished: // kube-scheduler binds pods; that must not prolong the batch
 		window.Longest = p.Timers.BatchIdle
 	}
 	return batch.End(ctx, p.Clock, events, p.ReplicasAsked, window)
+}
+
+// atRest reports whether the next plan is the same as the last: nothing has changed, and all pods, which are virtual, have
+// room on nodes.
+func (p *Loop) atRest() bool {
+	last := p.last.Load()
+	if !p.virtual || p.retries > 0 || len(last.Order)+len(last.Refused)+len(last.Virtual.Refused)+len(last.AllClaims()) > 0 {
+		return false
+	}
+	return p.launches.Empty() && p.Snapshot().Version == p.version
 }
 
 // pause returns the interval of the timer. It is shorter after a tick with failed or unfinished work. After a tick
@@ -113,7 +129,7 @@ func (p *Loop) await(ctx context.Context) bool {
 // one CPU.
 func (p *Loop) pause() time.Duration {
 	if p.unfinished {
-		return min(max(p.took, p.Timers.BatchIdle), p.Timers.PodRetrigger)
+		return min(max(p.decision, p.Timers.BatchIdle), p.Timers.PodRetrigger)
 	}
 	if p.retries == 0 {
 		return p.Timers.PodRetrigger
@@ -155,7 +171,8 @@ func (p *Loop) Tick(ctx context.Context) {
 	p.nominate(ctx, t)
 	p.promise(t.done.Plan)
 	// 6. Decide when to continue.
-	p.unfinished, p.took = t.plan.Unfinished(), t.decided.Sub(t.began)
+	p.unfinished, p.decision = t.plan.Unfinished(), t.decided.Sub(t.began)
+	p.version, p.virtual = t.snap.Version, t.whole.Virtual != nil
 	p.retries++
 	if len(t.failures()) == 0 && len(t.done.Dropped) == 0 {
 		p.retries = 0
@@ -213,10 +230,10 @@ func (p *Loop) used(created []plan.NewClaim) {
 	for i := range created {
 		used[created[i].Name] = true
 	}
-	last := *p.last
+	last := *p.last.Load()
 	last.Renamed = maps.Clone(last.Renamed)
 	maps.DeleteFunc(last.Renamed, func(_, name string) bool { return used[name] })
-	p.last = &last
+	p.last.Store(&last)
 }
 
 // created returns the claims that now exist in the API.

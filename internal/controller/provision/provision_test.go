@@ -236,7 +236,7 @@ func TestNominateFor(t *testing.T) {
 			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: loopcluster.PodsOf(snap, "a", "held")}}}
 		}, "nominate pod default/a to node n"},
 		"a pod went": {false, "", func(snap *model.Snapshot) *plan.Provision {
-			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: []*model.Pod{{UID: "gone"}}}}}
+			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: []*model.Pod{{UID: "gone", Shape: &model.Shape{}}}}}}
 		}, ""},
 		"a write fails": {false, "default/a", func(snap *model.Snapshot) *plan.Provision {
 			return &plan.Provision{Placed: []plan.Placement{{Node: "n", Pods: loopcluster.PodsOf(snap, "a", "b")}}}
@@ -381,7 +381,7 @@ func TestProvisionPromisesMoreWhenPodsMove(t *testing.T) {
 		passes.Add(w.Clock.Now())
 		return &plan.Provision{Placed: []plan.Placement{{Node: "here", Pods: snap.Groups[0].Pods}}}
 	})
-	p.Moved = moved
+	p.Changed = moved
 	asleep := loopcluster.Started(t, w.Clock, p.Start)
 	asleep()
 	w.Clock.Step(10 * time.Second)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 
+	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
@@ -18,15 +19,17 @@ import (
 // provisioner is the value of the label controller of scheduling metrics.
 const provisioner = "provisioner"
 
-// Reporter tells what the loop decides and does: in metrics, in events on pods and pools, and in the log. It decides
-// nothing. Set the exported fields before the loop starts.
+// Reporter reports what the loop decides and does: in metrics, in events on pods and pools, in the log, and to the
+// controller of CapacityBuffers. It decides nothing. Set the exported fields before the loop starts.
 type Reporter struct {
 	// Refusal describes in words why pods are unschedulable.
 	Refusal func(*model.Snapshot, plan.Refusal) string
 	// Barren returns the requirement of a pool that excludes all instance types, or "" if there is none.
 	Barren func(*model.Snapshot, *model.Pool) string
 	// Reasons returns the same as Refusal as data for the log. It may be nil: then the log does not contain it.
-	Reasons  func(*model.Snapshot, plan.Refusal) any
+	Reasons func(*model.Snapshot, plan.Refusal) any
+	// Room receives the room of all CapacityBuffers, by UID, and when it was decided. It must not block. It may be nil.
+	Room     func(rooms map[string]*room.Room, at time.Time)
 	Metrics  *telemetry.Metrics
 	Recorder *telemetry.Recorder
 	Log      logr.Logger
@@ -56,6 +59,17 @@ func (r *Reporter) executed(t *pass) {
 	r.undone(t)
 	r.pods(t)
 	r.created(t)
+	r.room(t)
+}
+
+// room reports the room of CapacityBuffers.
+func (r *Reporter) room(t *pass) {
+	if r.Room != nil {
+		why := func(snap *model.Snapshot, refusal plan.Refusal) string {
+			return telemetry.Truncate(r.Refusal(snap, refusal))
+		}
+		r.Room(room.Rooms(t.snap, t.plan.Virtual, why), t.snap.Now)
+	}
 }
 
 // log returns the log with the ID of the pass.

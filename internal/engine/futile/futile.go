@@ -86,6 +86,9 @@ func (l *Launches) Launched(snap *model.Snapshot, claims []plan.NewClaim) {
 	}
 }
 
+// Empty reports whether no launch and no pause is remembered: Judge does nothing then, whenever it is called.
+func (l *Launches) Empty() bool { return len(l.owners)+len(l.machines) == 0 }
+
 func (l *Launches) of(uid, name string) *owner {
 	if l.owners == nil {
 		l.owners = map[string]*owner{}
@@ -102,7 +105,7 @@ func (l *Launches) of(uid, name string) *owner {
 // returns the writes that begin and end pauses.
 func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.Departure) []plan.Action {
 	l.adopt(snap)
-	if len(l.owners)+len(l.machines) == 0 {
+	if l.Empty() {
 		return nil
 	}
 	served := l.leave(left)

@@ -1,8 +1,10 @@
 package buffer
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,30 +21,32 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karpenter-go/karpenter/api"
 	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
+	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
-	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
-	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// cell is a loop over a store, and the API that it reads and writes.
+// cell is a reconciler over a store, and the API that it reads and writes.
 type cell struct {
 	*testing.T
-	*Loop
+	*Reconciler
 	api   client.Client
 	store *cluster.Store
 	clock *clocktesting.FakeClock
 	sink  *events.FakeRecorder
+	// last is the last plan of virtual pods.
+	last *plan.Provision
 }
 
 func newCell(t *testing.T, objects ...client.Object) *cell {
@@ -51,29 +55,59 @@ func newCell(t *testing.T, objects ...client.Object) *cell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cell{T: t, Loop: NewLoop(), clock: clocktesting.NewFakeClock(noon), sink: events.NewFakeRecorder(100)}
+	c := &cell{T: t, Reconciler: NewReconciler(), last: &plan.Provision{}, clock: clocktesting.NewFakeClock(noon), sink: events.NewFakeRecorder(100)}
 	c.api = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1beta1.CapacityBuffer{}).WithObjects(objects...).Build()
 	c.store, err = cluster.NewStore(cluster.Config{Provider: &kwok.Provider{}, Scheme: scheme, Live: c.api, Log: testr.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Client, c.Live, c.Store = c.api, c.api, c.store
-	c.Snapshot = func() *model.Snapshot { return c.store.Snapshot(c.clock.Now()) }
-	c.Options, c.Why = placement.Options{}, explain.Refusal
-	c.Provision = func() { t.Error("the provision loop is called, and there is no pool") }
+	c.Destination = func(pod types.UID) string {
+		for _, placed := range c.last.Placed {
+			if slices.ContainsFunc(placed.Pods, func(p *model.Pod) bool { return p.UID == string(pod) }) {
+				return placed.Node
+			}
+		}
+		return ""
+	}
 	c.Metrics = telemetry.New(prometheus.NewRegistry())
 	c.Recorder = telemetry.NewRecorder(c.sink, c.clock)
 	c.Clock, c.Log = c.clock, testr.New(t)
 	return c
 }
 
-// tick runs a pass, and returns the buffer after it.
+func (c *cell) snapshot() *model.Snapshot { return c.store.Snapshot(c.clock.Now()) }
+
+// plan plans as the provision loop does, and reports the room.
+func (c *cell) plan() {
+	c.clock.Step(time.Second)
+	snap := c.snapshot()
+	if c.last = placement.Schedule(snap, placement.Options{}).Virtual; c.last == nil {
+		c.last = &plan.Provision{}
+	}
+	c.SetRoom(room.Rooms(snap, c.last, explain.Refusal), snap.Now)
+}
+
+// tick runs a pass, a plan and another pass, and returns the buffer after it.
 func (c *cell) tick(name string) *v1beta1.CapacityBuffer {
 	c.Helper()
 	c.clock.Step(statusEvery)
-	if err := c.Tick(c.Context()); err != nil {
+	c.reconcile()
+	c.plan()
+	c.reconcile()
+	return c.buffer(name)
+}
+
+func (c *cell) reconcile() {
+	c.Helper()
+	if err := c.Reconcile(c.Context()); err != nil {
 		c.Fatal(err)
 	}
+}
+
+// buffer returns the buffer as the API has it.
+func (c *cell) buffer(name string) *v1beta1.CapacityBuffer {
+	c.Helper()
 	b := &v1beta1.CapacityBuffer{}
 	if err := c.api.Get(c.Context(), client.ObjectKey{Namespace: "web", Name: name}, b); client.IgnoreNotFound(err) != nil {
 		c.Fatal(err)
@@ -83,7 +117,7 @@ func (c *cell) tick(name string) *v1beta1.CapacityBuffer {
 
 // virtual returns the number of virtual pods in the store.
 func (c *cell) virtual() (n int) {
-	for _, g := range c.Snapshot().Virtual {
+	for _, g := range c.snapshot().Virtual {
 		n += len(g.Pods)
 	}
 	return n
@@ -139,9 +173,9 @@ func (c *cell) addNode(name, cpu string) {
 	})
 }
 
-// TestLoopFollowsTheWorkload checks that what the buffer refers to may appear later, and that its number and its status
+// TestReconcilerFollowsTheWorkload checks that what the buffer refers to may appear later, and that its number and its status
 // follow it.
-func TestLoopFollowsTheWorkload(t *testing.T) {
+func TestReconcilerFollowsTheWorkload(t *testing.T) {
 	c := newCell(t, spare("b", v1beta1.CapacityBufferSpec{ScalableRef: app, Percentage: new(int32(20))}))
 	c.addNode("n1", "2")
 	if got := reasonOf(c.tick("spare"), v1beta1.ConditionReadyForProvisioning); got != v1beta1.ReasonScalableRefNotFound {
@@ -169,8 +203,8 @@ func TestLoopFollowsTheWorkload(t *testing.T) {
 	}
 }
 
-// TestLoopTemplate checks a PodTemplate: the generation in the status, and a shape that no node can have.
-func TestLoopTemplate(t *testing.T) {
+// TestReconcilerTemplate checks a PodTemplate: the generation in the status, and a shape that no node can have.
+func TestReconcilerTemplate(t *testing.T) {
 	shape := &corev1.PodTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "shape", Generation: 3}, Template: template("1")}
 	spec := v1beta1.CapacityBufferSpec{PodTemplateRef: &v1beta1.LocalObjectRef{Name: "shape"}, Replicas: new(int32(2))}
 	c := newCell(t, shape, spare("b", spec))
@@ -190,8 +224,8 @@ func TestLoopTemplate(t *testing.T) {
 	}
 }
 
-// TestLoopQuotas checks that the older of two buffers gets the quota of the namespace, and that the other says so.
-func TestLoopQuotas(t *testing.T) {
+// TestReconcilerQuotas checks that the older of two buffers gets the quota of the namespace, and that the other says so.
+func TestReconcilerQuotas(t *testing.T) {
 	young := spare("young", v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(3))})
 	young.Name, young.CreationTimestamp = "young", metav1.Time{Time: noon.Add(time.Hour)}
 	c := newCell(t, deployment(1), young, spare("old", v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(3))}),
@@ -206,9 +240,9 @@ func TestLoopQuotas(t *testing.T) {
 	}
 }
 
-// TestLoopForgets checks CB-11: of buffers that are created and deleted again, nothing is left, and the nodes that had their
+// TestReconcilerForgets checks CB-11: of buffers that are created and deleted again, nothing is left, and the nodes that had their
 // room are kept for a minute only.
-func TestLoopForgets(t *testing.T) {
+func TestReconcilerForgets(t *testing.T) {
 	c := newCell(t, deployment(1))
 	c.addNode("n1", "4")
 	spec := v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(2))}
@@ -219,55 +253,81 @@ func TestLoopForgets(t *testing.T) {
 			t.Fatalf("round %d: %d virtual pods, want two", i, c.virtual())
 		}
 		c.remove(b)
-		if c.tick("spare"); c.virtual() != 0 || len(c.known) != 0 {
+		if c.reconcile(); c.virtual() != 0 || len(c.known) != 0 {
 			t.Fatalf("round %d: %d virtual pods and %d buffers are left", i, c.virtual(), len(c.known))
 		}
 	}
-	until := c.Snapshot().Node("n1").NominatedUntil
+	until := c.snapshot().Node("n1").NominatedUntil
 	if diff := cmp.Diff(c.clock.Now().Add(kept), until); diff != "" {
 		t.Errorf("the node is kept until (-want +got):\n%s", diff)
 	}
 }
 
-// TestLoopPaused checks that a buffer whose launches wait says so, in its status and in an event, and that the provision
-// loop is called for it only when the pause is over.
-func TestLoopPaused(t *testing.T) {
-	c := newCell(t, deployment(1), spare("b", v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(2))}))
-	paused := pause.Pause{Key: pause.Key{Reason: pause.Launch, Scope: "b"}, Name: "launches for CapacityBuffer web/spare"}
-	paused = paused.Fail(noon, noon, 0, "claim p-1: its node has the taint a:NoSchedule")
-	amounts := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "pods", Value: 1}}
-	pool := model.PoolSpec{Name: "p", UID: "p", Pauses: pause.List{paused}, Catalog: &model.Catalog{Types: []model.InstanceType{{Name: "c-4x",
-		Requirements: []label.Requirement{{Key: model.LabelType, Operator: label.In, Values: []string{"c-4x"}}},
-		Capacity:     amounts, Allocatable: amounts,
-		Offerings: []model.Offering{{Zone: "z", CapacityType: "on-demand", Price: 1, Available: true}}}},
-		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}}
-	c.Snapshot = func() *model.Snapshot { // what the store has, and a pool with a type
-		b := model.NewBuilder()
-		b.UpsertPool(pool)
-		for _, g := range c.store.Snapshot(c.clock.Now()).Virtual {
-			for _, pod := range g.Pods {
-				b.UpsertPod(model.PodSpec{UID: pod.UID, Namespace: "web", Name: pod.Name, State: model.Pending, Virtual: pod.Virtual,
-					Controller: pod.Controller, Requests: amounts})
-			}
+// TestReconcilerAwaitsThePlan checks that a status never joins a number with the room of another number, and that a buffer
+// without pods needs no plan.
+func TestReconcilerAwaitsThePlan(t *testing.T) {
+	b := spare("b", v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(2))})
+	c := newCell(t, deployment(1), b)
+	c.addNode("n1", "4")
+	c.reconcile()
+	if got := c.buffer("spare").Status; len(got.Conditions) > 0 {
+		t.Errorf("before the first plan, the status is %+v, want none", got)
+	}
+	if got := c.tick("spare").Status; *got.Replicas != 2 || *got.ReadyReplicas != 2 {
+		t.Errorf("the status is %+v, want two pods with room", got)
+	}
+	change := func(replicas int32) {
+		b := c.buffer("spare")
+		b.Generation++
+		b.Spec.Replicas = &replicas
+		if err := c.api.Update(t.Context(), b); err != nil {
+			t.Fatal(err)
 		}
-		return b.Snapshot(c.clock.Now())
+		c.clock.Step(statusEvery)
+		c.reconcile()
 	}
-	called := 0
-	c.Provision = func() { called++ }
-	b := c.tick("spare")
-	got := meta.FindStatusCondition(b.Status.Conditions, v1beta1.ConditionProvisioning)
-	want := "2 of 2 virtual pods have no room: launches for CapacityBuffer web/spare are paused until 2026-11-20T12:01:00Z, " +
-		"after 1 failure: claim p-1: its node has the taint a:NoSchedule"
-	if got.Status != metav1.ConditionFalse || got.Reason != v1beta1.ReasonPaused || !strings.HasPrefix(got.Message, want) || called > 0 {
-		t.Errorf("the condition is %+v, want %q; %d calls of the provision loop", got, want, called)
+	change(3)
+	if got := c.buffer("spare").Status; *got.Replicas != 2 {
+		t.Errorf("before three pods are planned, the status is %+v, want that of two", got)
 	}
-	if event := <-c.sink.Events; !strings.Contains(event, "NotTriggerScaleUp") || !strings.Contains(event, "are paused until") {
+	c.plan()
+	c.reconcile()
+	if got := c.buffer("spare").Status; *got.Replicas != 3 || *got.ReadyReplicas != 3 {
+		t.Errorf("the status is %+v, want three pods with room", got)
+	}
+	change(0)
+	if got := reasonOf(c.buffer("spare"), v1beta1.ConditionProvisioning); got != v1beta1.ReasonBufferEmpty {
+		t.Errorf("without pods the condition is %s, want %s", got, v1beta1.ReasonBufferEmpty)
+	}
+}
+
+// TestReconcilerReportsRefusals checks the event of a buffer whose launches wait, and its condition.
+func TestReconcilerReportsRefusals(t *testing.T) {
+	c := newCell(t, deployment(1), spare("b", v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(2))}))
+	c.reconcile()
+	c.clock.Step(time.Second)
+	c.SetRoom(map[string]*room.Room{"b": {Failed: 2, Paused: true, Why: "launches are paused"}}, c.clock.Now())
+	c.reconcile()
+	got := meta.FindStatusCondition(c.buffer("spare").Status.Conditions, v1beta1.ConditionProvisioning)
+	if got.Status != metav1.ConditionFalse || got.Reason != v1beta1.ReasonPaused ||
+		got.Message != "2 of 2 virtual pods have no room: launches are paused" {
+		t.Errorf("the condition is %+v", got)
+	}
+	if event := <-c.sink.Events; event != "Warning NotTriggerScaleUp No node is launched for the room of this buffer: launches are paused" {
 		t.Errorf("the event is %q", event)
 	}
-	c.clock.Step(time.Minute)
-	got = meta.FindStatusCondition(c.tick("spare").Status.Conditions, v1beta1.ConditionProvisioning)
-	if !strings.HasPrefix(got.Message, "1 of 2 virtual pods have no room: ") ||
-		!strings.Contains(got.Message, "another attempt is in progress") || called != 1 {
-		t.Errorf("after the pause: %+v and %d calls of the provision loop, want one for one of two nodes", got, called)
+}
+
+// TestReconcilerGivesUpOnWrites checks that a write of a status that hangs ends.
+func TestReconcilerGivesUpOnWrites(t *testing.T) {
+	c := newCell(t, spare("b", v1beta1.CapacityBufferSpec{ScalableRef: app, Replicas: new(int32(2))}))
+	bounded := false
+	c.Client = interceptor.NewClient(c.api.(client.WithWatch), interceptor.Funcs{SubResourcePatch: func(ctx context.Context,
+		_ client.Client, _ string, _ client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+		_, bounded = ctx.Deadline()
+		return context.DeadlineExceeded
+	}})
+	if err := c.Reconcile(t.Context()); !errors.Is(err, context.DeadlineExceeded) || !bounded {
+		t.Errorf("%v, want that of the write, which ends: %t", err, bounded)
 	}
 }
