@@ -33,17 +33,17 @@ func TestProvisionEndsALoop(t *testing.T) {
 	if created < 5 || created > 7 {
 		t.Errorf("%d claims were created in five minutes, want four, and one after each of two or three pauses", created)
 	}
-	told := strings.Join(loopcluster.Emitted(sink), "\n")
+	emitted := strings.Join(loopcluster.Emitted(sink), "\n")
 	for _, part := range []string{"launches for ReplicaSet default/web are paused until 2026-05-01T12:",
 		"was preempted on node", "kubectl annotate nodepool p karpenter-go.github.io/pauses-"} {
-		if !strings.Contains(told, part) {
-			t.Errorf("no event contains %q:\n%s", part, told)
+		if !strings.Contains(emitted, part) {
+			t.Errorf("no event contains %q:\n%s", part, emitted)
 		}
 	}
 }
 
-// TestProvisionTellsOfUnwrittenPauses verifies that a pause that cannot be written is logged, and has effect.
-func TestProvisionTellsOfUnwrittenPauses(t *testing.T) {
+// TestProvisionReportsUnwrittenPauses verifies that a pause that cannot be written is logged, and has effect.
+func TestProvisionReportsUnwrittenPauses(t *testing.T) {
 	w := loopcluster.New()
 	p := newLoop(w, claimForEachPod)
 	p.Left = &provision.Departures{}

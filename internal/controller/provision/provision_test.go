@@ -323,9 +323,9 @@ func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
 	}
 }
 
-// TestProvisionTellsOfBarrenPools verifies that a pool whose requirements exclude all instance types gets an event,
+// TestProvisionReportsBarrenPools verifies that a pool whose requirements exclude all instance types gets an event,
 // while pods are unschedulable.
-func TestProvisionTellsOfBarrenPools(t *testing.T) {
+func TestProvisionReportsBarrenPools(t *testing.T) {
 	for requirement, want := range map[string][]string{
 		"there":     nil,
 		"not-there": {"Warning NoCompatibleInstanceTypes the pool's own requirement node.kubernetes.io/instance-type In [not-there] matches none of 1 instance type; instance types have there"},

@@ -252,7 +252,7 @@ func TestManyOwnersOfATaintedPool(t *testing.T) {
 	if want := "launches from NodePool p for pods that do not tolerate the taint example.org/surprise:NoSchedule"; p.Name != want {
 		t.Errorf("the pauses are %v, want %s", s.Pool.Pauses, want)
 	}
-	if told := strings.Join(loopcluster.Emitted(s.sink), "\n"); !strings.Contains(told, p.Name+" are paused until") {
+	if emitted := strings.Join(loopcluster.Emitted(s.sink), "\n"); !strings.Contains(emitted, p.Name+" are paused until") {
 		t.Errorf("no event of a pod contains %q", p.Name)
 	}
 	s.joins = nil // whatever added the taint is gone
