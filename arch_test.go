@@ -371,21 +371,23 @@ var importRules = []importRule{
 	{
 		from:    "./internal/controller/nodeclaim",
 		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/pause"}, // that of controller/removal
 		through: true,
 		because: "the life of a claim does not depend on what planned it",
 	},
 	{
 		from:    "./internal/controller/node",
 		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/pause"}, // that of controller/removal
 		through: true,
 		because: "the removal of a node does not depend on what decided it",
 	},
 	{
 		from:    "./internal/controller/removal",
 		never:   []string{"./internal/engine/...", "./internal/execute", "./internal/cloud/..."},
-		except:  []string{"./internal/cloud"},
+		except:  []string{"./internal/cloud", "./internal/engine/pause"},
 		through: true,
-		because: "whether a machine may be removed follows from two witnesses and what was removed lately, not from what is planned",
+		because: "whether a machine may be removed follows from what the cloud and its node show and from pauses, not from what is planned",
 	},
 	{
 		from:    "./internal/controller/nodepool",

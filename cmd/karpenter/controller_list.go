@@ -45,7 +45,7 @@ func (w *wiring) addParts(ctx context.Context, nominate bool) error {
 // switches off is left out.
 func (w *wiring) parts(ctx context.Context, nominate bool) ([]part, error) {
 	provisioner, health := w.provisioner(nominate), nodepool.NewHealth()
-	brake, err := w.brake()
+	limiter, err := w.limiter()
 	buffers, buffersErr := w.buffers(provisioner)
 	if err := errors.Join(err, buffersErr); err != nil {
 		return nil, err
@@ -55,9 +55,9 @@ func (w *wiring) parts(ctx context.Context, nominate bool) ([]part, error) {
 		setup(w.addUnreadable), setup(w.addConversion),
 		w.whenSynced(provisioner.Start), w.whenSynced(afterBuffers(buffers, w.disrupter().Start)), w.whenSynced(w.replicas().Start),
 		w.whenSynced(w.rejections().Start), w.whenSynced(w.watchBound),
-		labels, w.nodes(provisioner, brake), setup(func() error { return w.addLegacy(ctx) }),
+		labels, w.nodes(provisioner, limiter), setup(func() error { return w.addLegacy(ctx) }),
 	}
-	list = slices.Concat(list, w.claims(provisioner, labels, health, brake), w.pools(health), w.repair(brake))
+	list = slices.Concat(list, w.claims(provisioner, labels, health, limiter), w.pools(health), w.repair(limiter))
 	if buffers != nil {
 		list = append(list, w.whenSynced(buffers.Start))
 	}

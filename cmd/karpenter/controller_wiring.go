@@ -379,7 +379,7 @@ func (w *wiring) replicas() *static.Loop {
 }
 
 // claims returns the controllers of the life of claims.
-func (w *wiring) claims(provisioner *provision.Loop, labels *nodelabel.Reconciler, health *nodepool.Health, brake *removal.Brake) []part {
+func (w *wiring) claims(provisioner *provision.Loop, labels *nodelabel.Reconciler, health *nodepool.Health, limiter *removal.Limiter) []part {
 	timers := w.o.timers
 	return []part{
 		&nodeclaim.Reconciler{
@@ -393,7 +393,7 @@ func (w *wiring) claims(provisioner *provision.Loop, labels *nodelabel.Reconcile
 		},
 		&nodeclaim.Collector{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.CollectorName),
-			Metrics: w.metrics, Timers: timers, Clock: w.clock, Recorder: w.recorder, Brake: brake,
+			Metrics: w.metrics, Timers: timers, Clock: w.clock, Recorder: w.recorder, Limiter: limiter,
 		},
 		&nodeclaim.Consistency{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers},
 		&nodeclaim.DriftReconciler{
@@ -422,11 +422,11 @@ func (w *wiring) pools(health *nodepool.Health) []part {
 }
 
 // nodes returns the controller of the removal of nodes.
-func (w *wiring) nodes(provisioner *provision.Loop, brake *removal.Brake) *node.Reconciler {
+func (w *wiring) nodes(provisioner *provision.Loop, limiter *removal.Limiter) *node.Reconciler {
 	return &node.Reconciler{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(node.Name), Recorder: w.recorder, Metrics: w.metrics,
 		Timers: w.o.timers, Clock: w.clock, Destination: provisioner.Destination, Protection: w.o.protection(),
-		Reports: brake.Reports, Ahead: w.skew.Ahead,
+		Reports: limiter.Reports, Ahead: w.skew.Ahead,
 	}
 }
 
@@ -442,29 +442,29 @@ func beforeReady(complete func(context.Context, *corev1.Node) error,
 }
 
 // repair returns the node repair controller, if the gate is enabled and the provider defines repair conditions.
-func (w *wiring) repair(brake *removal.Brake) []part {
+func (w *wiring) repair(limiter *removal.Limiter) []part {
 	repairer, knows := w.provider.(cloud.Repairer)
 	if !w.o.on.On(gates.NodeRepair) || !knows {
 		return nil
 	}
 	return []part{&node.Repair{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.provider, Policies: repairer.RepairPolicies(),
-		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Clock: w.clock, Brake: brake, Ahead: w.skew.Ahead,
+		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Clock: w.clock, Limiter: limiter, Ahead: w.skew.Ahead,
 	}}
 }
 
-// brake is consulted before any removal of a machine that neither a user nor a plan requested, also by the provider.
-func (w *wiring) brake() (*removal.Brake, error) {
+// limiter is asked before any removal of a machine that neither a user nor a plan requested, also by the provider.
+func (w *wiring) limiter() (*removal.Limiter, error) {
 	classes, err := controller.ClassesOf(w.provider, w.mgr.GetScheme())
 	if err != nil {
 		return nil, err
 	}
-	brake := &removal.Brake{
+	limiter := &removal.Limiter{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented("removal"), Classes: classes,
 		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Clock: w.clock, Ahead: w.skew.Ahead,
 	}
 	if remover, removes := w.provider.(cloud.Remover); removes {
-		remover.AskBeforeRemoval(brake.AskFor)
+		remover.AskBeforeRemoval(limiter.AskFor)
 	}
-	return brake, nil
+	return limiter, nil
 }

@@ -32,7 +32,7 @@ func TestAging(t *testing.T) {
 		{"quiet for consolidateAfter", testConsolidatable},
 		{"expired claims go", testExpires},
 		{"an unhealthy node is replaced, and not before its time", testRepair},
-		{"too many unhealthy nodes are none", testRepairBrake},
+		{"too many unhealthy nodes are none", testRepairThreshold},
 		{"a repair that was not carried out is taken back", testRepairTakenBack},
 		{"one broken object of each kind, and everything else goes on", testNeverWedged},
 		{"a machine shown by two claims is the elder's", testTwoClaims},
@@ -319,7 +319,7 @@ func testRepair(t *testing.T, s *apiServer) {
 	w.untilSaid("Disrupting NodeClaim: Unhealthy")
 }
 
-func testRepairBrake(t *testing.T, s *apiServer) {
+func testRepairThreshold(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.policies = notReadyFor(time.Minute)
 	w.timers.RepairRetry = 50 * time.Millisecond

@@ -85,8 +85,8 @@ type Timers struct {
 	// NodeGone is how long the node of a registered claim must be missing from the cluster before the claim is
 	// deleted.
 	NodeGone time.Duration
-	// RemovalWindow is the time window in which removals of machines are counted that neither a user nor a plan
-	// requested. SecondLook is how long the cloud must report a machine as missing while its node reports, before
+	// RemovalWindow is the time within which at most a fifth of the machines are removed that neither a user nor a plan
+	// requested to remove. SecondLook is how long the cloud must report a machine as missing while its node reports, before
 	// this is reported.
 	RemovalWindow time.Duration
 	SecondLook    time.Duration

@@ -113,8 +113,8 @@ type world struct {
 	// policies also start node repair.
 	collect, drift bool
 	policies       []cloud.RepairPolicy
-	// brake is that of the last start.
-	brake *removal.Brake
+	// limiter is that of the last start.
+	limiter *removal.Limiter
 
 	mu     sync.Mutex
 	hooked []corev1.Node
@@ -171,11 +171,11 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	brake := &removal.Brake{
+	limiter := &removal.Limiter{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Classes: classes, Recorder: recorder, Metrics: w.metrics,
 		Timers: w.timers, Clock: clock.RealClock{},
 	}
-	w.brake = brake
+	w.limiter = limiter
 	health := nodepool.NewHealth()
 	set := []interface{ SetupWithManager(ctrl.Manager) error }{
 		&nodepool.Reconciler{Client: mgr.GetClient(), Provider: w.cloud, Timers: w.timers, Clock: clock.RealClock{},
@@ -191,13 +191,13 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 		&node.Reconciler{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Recorder: recorder, Metrics: w.metrics,
 			Timers: w.timers, Clock: clock.RealClock{},
-			Reports: brake.Reports,
+			Reports: limiter.Reports,
 		},
 	}
 	if w.collect {
 		set = append(set, &nodeclaim.Collector{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Metrics: w.metrics, Timers: w.timers, Clock: clock.RealClock{},
-			Recorder: recorder, Brake: brake,
+			Recorder: recorder, Limiter: limiter,
 		})
 	}
 	if w.drift {
@@ -208,7 +208,7 @@ func (w *world) setUp(mgr ctrl.Manager) error {
 	if len(w.policies) > 0 {
 		set = append(set, &node.Repair{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Provider: w.cloud, Policies: w.policies, Recorder: recorder, Metrics: w.metrics,
-			Timers: w.timers, Clock: clock.RealClock{}, Brake: brake,
+			Timers: w.timers, Clock: clock.RealClock{}, Limiter: limiter,
 		})
 	}
 	for _, c := range set {

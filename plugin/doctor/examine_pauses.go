@@ -23,8 +23,8 @@ func pauses(f *Facts, _ Options) []cloud.Finding {
 			continue
 		}
 		object := "nodepool/" + pool.Name
-		if scope := pool.Annotations[karpv1.AnnotationRemovalsPaused]; scope != "" {
-			list = append(list, found(RemovalsPaused, object, "involuntary removals of instances are paused, because too many instances of the "+scope+" were to be removed in a short time",
+		for _, p := range f.removalPauses(pool) {
+			list = append(list, found(RemovalsPaused, object, p.String(),
 				"compare the instances in the cloud with the nodes; the event RemovalsPaused (kubectl describe nodepool "+pool.Name+") "+
 					"contains the numbers, and a command for each cause"))
 		}
@@ -35,9 +35,18 @@ func pauses(f *Facts, _ Options) []cloud.Finding {
 	return list
 }
 
+// ofRemovals reports whether the pause is one of involuntary removals.
+func ofRemovals(p pause.Pause) bool { return p.Reason == pause.Removal }
+
+// removalPauses returns the active pauses of involuntary removals that a NodePool has: its own, and that of the fleet.
+func (f *Facts) removalPauses(pool *karpv1.NodePool) pause.List {
+	active := pause.Parse(pool.Annotations[karpv1.AnnotationPauses]).Active(f.at())
+	return slices.DeleteFunc(active, func(p pause.Pause) bool { return !ofRemovals(p) })
+}
+
 // paused returns the finding about the active pauses of a NodePool.
 func (f *Facts) paused(pool *karpv1.NodePool) (finding cloud.Finding, is bool) {
-	active := pause.Parse(pool.Annotations[karpv1.AnnotationPauses]).Active(f.at())
+	active := slices.DeleteFunc(pause.Parse(pool.Annotations[karpv1.AnnotationPauses]).Active(f.at()), ofRemovals)
 	if len(active) == 0 {
 		return finding, false
 	}

@@ -20,6 +20,8 @@ func TestExaminePauses(t *testing.T) {
 		return map[string]string{karpv1.AnnotationPauses: `[{"reason": "Launch", "scope": "uid-a", "name": "launches for Deployment shop/web", ` +
 			`"failures": 4, "at": "2026-11-20T11:00:00Z", "until": "` + until + `", "why": "the node was preempted"}]`}
 	}
+	removals := map[string]string{karpv1.AnnotationPauses: `[{"reason": "Removal", "scope": "*", ` +
+		`"name": "involuntary removals of machines of all NodePools", "failures": 4, "at": "2026-11-20T11:53:00Z", "until": "2026-11-20T12:04:00Z"}]`}
 	for _, c := range []struct {
 		name   string
 		change func(*karpv1.NodePool)
@@ -28,8 +30,8 @@ func TestExaminePauses(t *testing.T) {
 	}{
 		{"nothing", func(*karpv1.NodePool) {}, []string{}, ""},
 		{"removals are paused", func(p *karpv1.NodePool) {
-			p.Annotations = map[string]string{karpv1.AnnotationRemovalsPaused: "fleet"}
-		}, []string{"RemovalsPaused nodepool/a"}, "of the fleet"},
+			p.Annotations = removals
+		}, []string{"RemovalsPaused nodepool/a"}, "involuntary removals of machines of all NodePools are paused until 2026-11-20T12:04:00Z"},
 		{"launches wait", func(p *karpv1.NodePool) {
 			p.Annotations = paused("2026-11-20T12:04:00Z")
 		}, []string{"Paused nodepool/a"}, "launches for Deployment shop/web are paused until 2026-11-20T12:04:00Z, after 4 failures in a row: the node was preempted"},
@@ -38,7 +40,7 @@ func TestExaminePauses(t *testing.T) {
 		}, []string{}, ""},
 		{"another provider's", func(p *karpv1.NodePool) {
 			p.Spec.Template.Spec.NodeClassRef.Kind = "Other"
-			p.Annotations = map[string]string{karpv1.AnnotationRemovalsPaused: "fleet"}
+			p.Annotations = removals
 		}, []string{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -58,7 +57,7 @@ type NodeOutcome struct {
 	Drain *DrainOutcome `json:"drain,omitempty"`
 	// Reasons are why it is kept, by the reason for which it might be removed.
 	Reasons []KeptReason `json:"reasons,omitempty"`
-	// RemovalsPaused names the count (nodepool or fleet) that pauses involuntary removals in its pool. Disputed is
+	// RemovalsPaused names the limit (nodepool or fleet) that pauses involuntary removals in its pool. Disputed is
 	// the newest event about a machine that the cloud does not find.
 	RemovalsPaused string `json:"removalsPaused,omitempty"`
 	Disputed       string `json:"disputed,omitempty"`
@@ -122,13 +121,14 @@ func (o *NodeOutcome) Names() []string {
 // ExplainNode decides, and returns the result for a node, named by itself or by its claim.
 func (o *Manifests) ExplainNode(p *Policy, name string) (*NodeOutcome, error) {
 	known := o.nodeNames() // before the model changes
-	outcome := o.Disrupt(p, 1).nodeOutcome(name)
+	decision := o.Disrupt(p, 1)
+	outcome := decision.nodeOutcome(name)
 	if outcome == nil {
 		return nil, fmt.Errorf("there is no node %s, and no claim of that name%s", name, didYouMean(name, known))
 	}
 	outcome.Gaps = o.gaps()
 	if outcome.NodeClaim != "" {
-		outcome.RemovalsPaused = o.annotationsOf(outcome.NodePool)[karpv1.AnnotationRemovalsPaused]
+		outcome.RemovalsPaused = decision.removalsPaused(outcome.NodePool)
 	}
 	return outcome, nil
 }
@@ -291,7 +291,7 @@ func (o *NodeOutcome) Text() string {
 		fmt.Fprintf(&b, "  %s\n", o.Disputed)
 	}
 	if o.RemovalsPaused != "" {
-		b.WriteString(removalsPaused(o.RemovalsPaused, o.NodePool))
+		b.WriteString(aboutRemovals(o.RemovalsPaused, o.NodePool))
 	}
 	if o.PodsToMove > 0 && o.Outcome != "Deleting" {
 		fmt.Fprintf(&b, "  has %s to move, at a price of %.4f USD\n", plural(o.PodsToMove, "pod"), o.MovePrice)

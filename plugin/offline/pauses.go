@@ -11,6 +11,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -23,22 +24,30 @@ type pausesOutcome struct {
 }
 
 // pausesOf reads the active pauses of a pool.
-func pausesOf(pool *model.Pool, annotations map[string]string, now time.Time) pausesOutcome {
-	o := pausesOutcome{RemovalsPaused: annotations[karpv1.AnnotationRemovalsPaused]}
+func pausesOf(pool *model.Pool, now time.Time) pausesOutcome {
+	o := pausesOutcome{}
 	for _, p := range pool.Pauses.Active(now) {
 		o.Pauses = append(o.Pauses, p.String())
 	}
 	return o
 }
 
-// annotationsOf returns the annotations of a pool.
-func (o *Manifests) annotationsOf(pool string) map[string]string {
-	for _, p := range o.pools {
-		if p.object.Name == pool {
-			return p.object.Annotations
+// removalsPaused returns which limit pauses involuntary removals of the pool's machines: nodepool, fleet or "" for none. The
+// pause of the fleet is stored on any pool.
+func (d *DisruptDecision) removalsPaused(pool string) string {
+	scope := ""
+	for _, p := range d.first.Pools {
+		for _, paused := range p.Pauses.Active(d.first.Now) {
+			switch {
+			case paused.Reason != pause.Removal:
+			case paused.Scope == pool:
+				return "nodepool"
+			case paused.Scope == pause.Fleet:
+				scope = "fleet"
+			}
 		}
 	}
-	return nil
+	return scope
 }
 
 func (o *pausesOutcome) write(b *strings.Builder, pool string) {
@@ -49,13 +58,13 @@ func (o *pausesOutcome) write(b *strings.Builder, pool string) {
 		fmt.Fprintf(b, "    to try again at once: kubectl annotate nodepool %s %s-\n", pool, karpv1.AnnotationPauses)
 	}
 	if o.RemovalsPaused != "" {
-		b.WriteString(removalsPaused(o.RemovalsPaused, pool))
+		b.WriteString(aboutRemovals(o.RemovalsPaused, pool))
 	}
 }
 
-// removalsPaused returns a line about the pause of involuntary removals.
-func removalsPaused(scope, pool string) string {
-	return fmt.Sprintf("  involuntary removals are paused by the count of the %s; the event RemovalsPaused has the causes and their commands: kubectl describe nodepool %s\n", scope, pool)
+// aboutRemovals returns a line about the pause of involuntary removals.
+func aboutRemovals(scope, pool string) string {
+	return fmt.Sprintf("  involuntary removals are paused by the limit of the %s; the event RemovalsPaused has the causes and their commands: kubectl describe nodepool %s\n", scope, pool)
 }
 
 // disputeMemory is how long an event about a dispute is considered current. The event is repeated every 15 minutes.

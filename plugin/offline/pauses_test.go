@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
@@ -14,19 +13,17 @@ import (
 // the command that ends it.
 func TestExplainPauses(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	annotations := map[string]string{
-		karpv1.AnnotationRemovalsPaused: "fleet",
-	}
 	pool := &model.Pool{PoolSpec: &model.PoolSpec{Name: "p", Pauses: pause.List{
 		{Name: "launches for ReplicaSet default/web", Failures: 4, Until: now.Add(time.Minute), Why: "a: its node never registered"},
 		{Name: "launches for ReplicaSet default/past", Failures: 4, Until: now.Add(-time.Minute)},
 	}}}
-	o := &PoolOutcome{NodePool: "p", Budgets: []BudgetOutcome{{}}, pausesOutcome: pausesOf(pool, annotations, now)}
+	o := &PoolOutcome{NodePool: "p", Budgets: []BudgetOutcome{{}}, pausesOutcome: pausesOf(pool, now)}
+	o.RemovalsPaused = "fleet"
 	text := o.Text()
 	for _, want := range []string{
 		"launches for ReplicaSet default/web are paused until 2026-01-01T12:01:00Z, after 4 failures in a row: a: its node never registered\n",
 		"kubectl annotate nodepool p karpenter-go.github.io/pauses-\n",
-		"involuntary removals are paused by the count of the fleet",
+		"involuntary removals are paused by the limit of the fleet",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

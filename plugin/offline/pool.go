@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
@@ -207,7 +206,6 @@ func (o *Manifests) ExplainPool(p *Policy, name string) (*PoolOutcome, error) {
 		return nil, fmt.Errorf("there is no pool %s%s", name, didYouMean(name, names))
 	}
 	outcome.Gaps, outcome.AtRest = o.gaps(), d.atRest(name)
-	outcome.RemovalsPaused = o.annotationsOf(name)[karpv1.AnnotationRemovalsPaused]
 	return outcome, nil
 }
 
@@ -226,7 +224,7 @@ func (o *Manifests) ExplainPools(p *Policy) *PoolsOutcome {
 	details := &PoolsOutcome{Pools: []*PoolOutcome{}, PriceSource: d.source, Gaps: o.gaps()}
 	for _, pool := range d.first.Pools {
 		one := d.poolOutcome(pool.Name)
-		one.PriceSource, one.RemovalsPaused = "", o.annotationsOf(pool.Name)[karpv1.AnnotationRemovalsPaused]
+		one.PriceSource = ""
 		details.Pools = append(details.Pools, one)
 	}
 	slices.SortFunc(details.Pools, func(a, b *PoolOutcome) int { return strings.Compare(a.NodePool, b.NodePool) })
@@ -289,7 +287,8 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 		}
 	}
 	o.Kept = d.keptCounts(name)
-	o.pausesOutcome, o.Assumed = pausesOf(pool, nil, d.first.Now), assumedOfPool(pool)
+	o.pausesOutcome, o.Assumed = pausesOf(pool, d.first.Now), assumedOfPool(pool)
+	o.RemovalsPaused = d.removalsPaused(pool.Name)
 	return o
 }
 

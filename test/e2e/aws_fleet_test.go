@@ -3,12 +3,13 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
@@ -128,7 +129,7 @@ func (f awsFault) play(t *testing.T, w *awsWorld) {
 		await(t, patience, "the new pod to run as well", s.running("app", fleetSize+1))
 	}
 	if f.paced {
-		await(t, 3*patience, "the brake to hold", s.paused(true))
+		await(t, 3*patience, "removals to be paused", s.paused(true))
 	}
 	w.sim.ResetCalls()
 	await(t, patience, "five rounds of the collector", func(context.Context) error {
@@ -197,9 +198,9 @@ func (s *awsStage) paused(want bool) func(context.Context) error {
 		if err := s.Get(ctx, types.NamespacedName{Name: s.name}, pool); err != nil {
 			return err
 		}
-		pauses := strings.TrimSpace(pool.Annotations[karpv1.AnnotationRemovalsPaused] + " " + pool.Annotations[karpv1.AnnotationPauses])
-		if (pauses != "") != want {
-			return fmt.Errorf("the pool's pauses: %q", pauses)
+		text := pool.Annotations[karpv1.AnnotationPauses]
+		if (len(pause.Parse(text).Active(time.Now())) > 0) != want {
+			return fmt.Errorf("the pool's pauses: %q", text)
 		}
 		return nil
 	}

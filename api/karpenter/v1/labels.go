@@ -168,17 +168,8 @@ func WrittenOnClaims(key string) bool {
 	return false
 }
 
-// AnnotationRemovals, on a pool, is the number of its machines removed per minute, over the last minutes, that
-// neither a user nor a plan requested: "2026-01-02T15:04:00Z=3 2026-01-02T15:06:00Z=1".
-// AnnotationRemovalsPaused is set while such removals are paused because there were too many requests. Its
-// value is the scope of the count: "nodepool" or "fleet".
-const (
-	AnnotationRemovals       = OwnAnnotationPrefix + "removals"
-	AnnotationRemovalsPaused = OwnAnnotationPrefix + "removals-paused"
-)
-
 // AnnotationRemovalsAllowedUntil, on a pool, is a time (RFC 3339) that the operator sets, at most 24 hours ahead. Until
-// then, removals that neither a user nor a plan requested are not paused.
+// then, removals that neither a user nor a plan requested are not limited.
 const AnnotationRemovalsAllowedUntil = OwnAnnotationPrefix + "removals-allowed-until"
 
 // AnnotationActive, on a CapacityBuffer, limits it to times: a schedule and a duration as in the budgets of a NodePool, with

@@ -64,7 +64,7 @@ func TestQueryBeforeRemoval(t *testing.T) {
 	may, err := p.mayReplace(t.Context(), failing)
 	check(t, err)
 	if diff := cmp.Diff(map[string]bool{ids[0]: true, ids[1]: true, ids[2]: true}, may); diff != "" {
-		t.Errorf("without a brake (-want +got):\n%s", diff)
+		t.Errorf("without a limit (-want +got):\n%s", diff)
 	}
 	var asked [][]string
 	p.AskBeforeRemoval(func(_ context.Context, removals []cloud.Removal) ([]bool, error) {
@@ -78,7 +78,7 @@ func TestQueryBeforeRemoval(t *testing.T) {
 	failing[2].Claim.UID = "another"
 	may, err = p.mayReplace(t.Context(), failing)
 	if diff := cmp.Diff(map[string]bool{ids[0]: false, ids[1]: true}, may); diff != "" || err == nil {
-		t.Errorf("with a brake, error %v (-want +got):\n%s", err, diff)
+		t.Errorf("with a limit, error %v (-want +got):\n%s", err, diff)
 	}
 	if diff := cmp.Diff([][]string{{"a instance_status", "b instance_status"}}, asked); diff != "" {
 		t.Errorf("passed to ask (-want +got):\n%s", diff)

@@ -42,10 +42,10 @@ const repairWorkers = 50
 // budgets do not apply. While more than a fifth of a pool (of all managed nodes, for a claim without a pool) has such
 // a condition, for any duration, nothing is repaired: a fault of the network or of this process is more likely.
 // Annotations of the pool change these rules (karpv1.RepairRules). Then the node is read from the API server, so that a
-// node that has recovered is kept even if the cache is stale. Brake
-// is called last, because it counts the removal. See https://karpenter.sh/docs/concepts/disruption/#node-auto-repair.
+// node that has recovered is kept even if the cache is stale. The
+// Limiter is asked last, because it counts the removal. See https://karpenter.sh/docs/concepts/disruption/#node-auto-repair.
 //
-//	Ready=False --toleration--> share of unhealthy nodes --> live read --> Brake --> deadline on claim --> claim deleted
+//	Ready=False --toleration--> share of unhealthy nodes --> live read --> Limiter --> deadline on claim --> claim deleted
 //	     |                       |                            |             `-- held: NodeRepairBlocked, retried
 //	     |                       |                            `-- not as in the cache: retried
 //	     |                       `-- more than a fifth: NodeRepairBlocked, retried after RepairRetry
@@ -67,8 +67,8 @@ type Repair struct {
 	Clock    clock.PassiveClock
 	// Ahead returns how far Clock is ahead of the API server's clock. Nil means zero.
 	Ahead func() time.Duration
-	// Brake is called before a node that is due is replaced.
-	Brake *removal.Brake
+	// Limiter is asked before a node that is due is replaced.
+	Limiter *removal.Limiter
 
 	classes controller.Classes
 	// counting is held from counting the repairs of a pool with a maximum until the next one has begun.
@@ -285,20 +285,18 @@ func (r *Repair) stillUnhealthy(ctx context.Context, node *corev1.Node, policies
 	return now.UID == node.UID && unhealthy(now, policies) == problem, nil
 }
 
-// replaceIfAllowed calls the Brake, and replaces the node if that is allowed. It returns the pause before the next
-// check.
+// replaceIfAllowed asks the Limiter, and replaces the node if that is allowed. It returns the time until the next check.
 func (r *Repair) replaceIfAllowed(ctx context.Context, node *corev1.Node, claim *karpv1.NodeClaim,
 	problem unhealthyCondition, rules karpv1.RepairRules) (time.Duration, error) {
-	// The machine is alive. A machine that the cloud cannot find either is handled by the collector (package
-	// nodeclaim).
-	verdicts, err := r.Brake.Ask(ctx, removal.Case{
-		Machine: node.Spec.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseUnhealthy, Cloud: removal.Alive,
+	// A machine that the cloud does not show either is handled by the collector (package nodeclaim).
+	may, err := r.Limiter.Ask(ctx, removal.Case{
+		Machine: node.Spec.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseUnhealthy,
 	})
 	if err != nil {
 		return 0, err
 	}
-	if verdicts[0] != removal.Remove {
-		why := "involuntary removals are paused: too many machines were to be removed within " + r.Timers.RemovalWindow.String()
+	if !may[0] {
+		const why = "involuntary removals are paused, because too many machines were to be removed: see the pauses of the NodePool"
 		r.Recorder.Emit(telemetry.NodeRepairBlocked(node, why), telemetry.NodeRepairBlocked(claim, why))
 		return r.Timers.RepairRetry, nil
 	}

@@ -74,7 +74,7 @@ func repairBeside(t *testing.T, cached *corev1.Node, live client.Reader) *Repair
 	if err := r.Recognize(scheme); err != nil {
 		t.Fatal(err)
 	}
-	r.Brake = &removal.Brake{Client: cache, Live: live, Provider: r.Provider, Classes: r.classes, Recorder: recorder, Metrics: metrics, Timers: r.Timers, Clock: at}
+	r.Limiter = &removal.Limiter{Client: cache, Live: cache, Provider: r.Provider, Classes: r.classes, Recorder: recorder, Metrics: metrics, Timers: r.Timers, Clock: at}
 	return r
 }
 
@@ -98,7 +98,7 @@ func (a answers) Get(_ context.Context, key client.ObjectKey, o client.Object, _
 
 // TestRepairOfALaggingCache verifies that a node that the cache shows as unhealthy for longer than tolerated is
 // replaced if the API server shows the same. Otherwise nothing is written: neither a deadline on the claim nor a
-// removal that the Brake counts.
+// removal that the Limiter counts.
 func TestRepairOfALaggingCache(t *testing.T) {
 	other := sickNode("True", time.Hour)
 	other.UID = types.UID("registered again")
@@ -130,8 +130,8 @@ func TestRepairOfALaggingCache(t *testing.T) {
 			if err := r.Client.Get(t.Context(), client.ObjectKey{Name: "general"}, &pool); err != nil {
 				t.Fatal(err)
 			}
-			if counted := pool.Annotations[karpv1.AnnotationRemovals] != ""; counted != test.want {
-				t.Errorf("the Brake counts the removal: %t, want %t", counted, test.want)
+			if counted := pool.Annotations[karpv1.AnnotationPauses] != ""; counted != test.want {
+				t.Errorf("the Limiter counts the removal: %t, want %t", counted, test.want)
 			}
 			if test.want {
 				return

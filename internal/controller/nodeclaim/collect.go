@@ -41,14 +41,16 @@ type Collector struct {
 	Clock    clock.Clock
 	// Recorder may be nil.
 	Recorder *telemetry.Recorder
-	// Brake is checked before a removal that is based only on a response of the cloud.
-	Brake *removal.Brake
+	// Limiter is asked before a machine is removed that the cloud or its node shows.
+	Limiter *removal.Limiter
 
 	classes controller.Classes
 	log     logr.Logger
 	// nodeless records since when claims are known to have no node. It is lost when the process ends, and the wait
 	// restarts.
 	nodeless map[types.UID]time.Time
+	// disputes are by provider ID.
+	disputes map[string]dispute
 }
 
 // SetupWithManager starts the collection with the manager, on the leader only.
@@ -104,7 +106,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	machines, unlisted := c.Provider.Machines(ctx)
 	var claims karpv1.NodeClaimList
 	if err := c.Live.List(ctx, &claims); err != nil {
-		return errors.Join(unlisted, fmt.Errorf("listing claims: %w", err), c.Brake.Refresh(ctx))
+		return errors.Join(unlisted, fmt.Errorf("listing claims: %w", err))
 	}
 	if unlisted != nil {
 		return errors.Join(fmt.Errorf("listing machines: %w", unlisted), c.withoutList(ctx, claims.Items))
@@ -130,7 +132,8 @@ func (c *Collector) Collect(ctx context.Context) error {
 func (c *Collector) withoutList(ctx context.Context, claims []karpv1.NodeClaim) error {
 	var disputed []*karpv1.NodeClaim
 	for i := range claims {
-		if claim := &claims[i]; claim.DeletionTimestamp.IsZero() && c.Brake.InDispute(claim.Status.ProviderID) {
+		claim := &claims[i]
+		if _, is := c.disputes[claim.Status.ProviderID]; is && claim.DeletionTimestamp.IsZero() {
 			disputed = append(disputed, claim)
 		}
 	}
@@ -169,31 +172,31 @@ func (c *Collector) removeNodeless(ctx context.Context, claims []karpv1.NodeClai
 	return errors.Join(append(errs, c.giveBackDue(ctx, due, listed))...)
 }
 
-// giveBackDue deletes those of the claims whose removal the Brake allows.
+// giveBackDue deletes those of the claims whose removal the Limiter allows.
 func (c *Collector) giveBackDue(ctx context.Context, due []*karpv1.NodeClaim, listed map[string]bool) error {
 	var errs []error
 	var cases []removal.Case
 	var claims []*karpv1.NodeClaim
 	for _, claim := range due {
-		found := removal.Case{Machine: claim.Status.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cloud: removal.Alive}
-		if !listed[found.Machine] {
+		machine, found := claim.Status.ProviderID, true
+		if !listed[machine] {
 			var err error
-			if found, err = c.check(ctx, claim); err != nil {
+			if found, _, err = c.lookup(ctx, claim); err != nil {
 				errs = append(errs, err)
 				continue
 			}
 		}
-		found.Cause, found.Node = removal.CauseNodeGone, removal.Gone
-		cases, claims = append(cases, found), append(claims, claim)
+		claims = append(claims, claim)
+		cases = append(cases, removal.Case{Machine: machine, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseNodeGone, Gone: !found})
 	}
 	if len(cases) == 0 {
 		return errors.Join(errs...)
 	}
-	verdicts, err := c.Brake.Ask(ctx, cases...)
+	may, err := c.Limiter.Ask(ctx, cases...)
 	errs = append(errs, err)
 	held := 0
-	for i, verdict := range verdicts {
-		if verdict != removal.Remove {
+	for i := range may {
+		if !may[i] {
 			held++
 			continue
 		}

@@ -44,10 +44,10 @@ func TestFirstRounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		api, provider := fake.NewClientBuilder().WithScheme(scheme).Build(), &empty{lost: 3, since: time.Now()}
-		brake := &removal.Brake{
+		limiter := &removal.Limiter{
 			Client: api, Live: api, Provider: provider, Metrics: telemetry.New(prometheus.NewRegistry()), Timers: controller.Production(), Clock: clock.RealClock{},
 		}
-		c := &Collector{Client: api, Live: api, Provider: provider, Timers: controller.Production(), Clock: clock.RealClock{}, Brake: brake}
+		c := &Collector{Client: api, Live: api, Provider: provider, Timers: controller.Production(), Clock: clock.RealClock{}, Limiter: limiter}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		if err := c.Start(ctx); err != nil {

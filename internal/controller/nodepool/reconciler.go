@@ -163,7 +163,9 @@ func (r *Reconciler) tellPauses(pool *karpv1.NodePool) {
 	r.Metrics.NodePoolsPaused.DeletePartialMatch(prometheus.Labels{"nodepool": pool.Name})
 	for _, p := range pause.Parse(pool.Annotations[karpv1.AnnotationPauses]).Active(r.Clock.Now()) {
 		r.Metrics.NodePoolsPaused.WithLabelValues(pool.Name, p.Reason).Inc()
-		r.Recorder.Emit(telemetry.Paused(pool, p.String()))
+		if p.Reason != pause.Removal { // RemovalsPaused reports it, if a removal waits
+			r.Recorder.Emit(telemetry.Paused(pool, p.String()))
+		}
 	}
 }
 

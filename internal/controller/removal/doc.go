@@ -1,30 +1,29 @@
-// Package removal decides whether a machine may be removed that neither a user nor a plan requested to remove. There
-// are two witnesses for a machine: the cloud, and the machine's node, whose kubelet renews a Lease in the namespace
-// kube-node-lease. A node reports whether it is ready or not. Either can be wrong: an API endpoint that drops a filter,
-// credentials of another account, or the wrong region return "not found" for running machines.
+// Package removal limits removals of machines that neither a user nor a plan requested. The cloud and the machine's node
+// both show whether a machine runs, and either can be wrong: an API endpoint that drops a filter, credentials of another
+// account, or the wrong region return "not found" for running machines. Then every machine of a healthy fleet looks wrong
+// at once.
 //
-//	collector (missing machines and nodes, strays) --+                        +--> Remove
-//	node repair (conditions) ------------------------+--> Brake.Ask --> Rule -+--> Keep  the node still reports
-//	provider (health, stopped) ----------------------+                        +--> Hold  the Brake holds
+//	the cloud   the node   what happens
+//	gone        silent     removed; no limit
+//	gone        reports    kept (package nodeclaim)
+//	failing     silent     removed; no limit
+//	failing     reports    removed within the limit
+//	running     any        removed within the limit: node repair, a machine without claim, a claim without node
 //
-//	cloud     node      verdict
-//	gone      silent    Remove, at once; never counts
-//	gone      reports   Keep; counts as a dispute
-//	failing   silent    Remove, at once; never counts
-//	failing   reports   Remove, rate-limited while the Brake holds because of such machines
-//	running   any       Remove, unless the Brake holds
+// The limit: at most a fifth of the machines of a NodePool, and of the fleet, at least three, are removed at once. What
+// repeats waits: a pause (package pause) with the reason Removal, after which one machine is removed at a time. Machines that
+// the cloud does not find though their nodes report, more than the limit, begin such a pause too.
 //
-// The Brake holds when more than a fifth (and more than three) of the machines of a NodePool, or of all NodePools,
-// are in dispute or were to be removed within the last ten minutes. It releases when that is no longer the case, or
-// for NodePools with the annotation karpenter-go.github.io/removals-allowed-until. It does not apply to machines that
-// both witnesses report as lost, voluntary disruption, expiration, interruption notices with a deadline of the cloud,
-// and provisioning. Without any NodePool there is no object to annotate: removals of strays are then rate-limited.
+//	collector (claims without node, strays) --+
+//	node repair (conditions) -----------------+--> Limiter.Ask --> pauses on NodePools --> may it be removed now?
+//	provider (health, stopped) ---------------+
 //
-// Rule (rule.go) and Record (record.go) are functions over values. Brake (brake.go) gathers the facts, evaluates
-// Rule, and writes (write.go) the state for later processes to the NodePools: the removals of the last ten minutes,
-// and that the Brake holds. Those times are of the API server's clock, so that processes with different clocks agree.
-// Removals that the operator allows are neither limited nor recorded. A removal that cannot be written to its
-// NodePool is held. Other NodePools are not affected. So a restart neither loses removals nor releases the Brake.
+// The Limiter decides on the NodePools as the API server has them, and writes a removal into their pauses before it allows
+// it, with times of the API server's clock: a restart or another process loses nothing. A removal that cannot be written is
+// not allowed. The annotation karpenter-go.github.io/removals-allowed-until of a NodePool lifts the limit.
 //
-// The package must not depend on the engine: it decides about single machines, based on facts that are not planned.
+// The limit does not apply to voluntary disruption, expiration, interruption notices with a deadline of the cloud, and
+// provisioning.
+//
+// The package must not know plans: it decides about single machines.
 package removal

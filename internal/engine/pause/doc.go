@@ -1,5 +1,4 @@
-// Package pause is the answer to "this failed again": what fails or repeats waits, and longer each time. Removals and the
-// health of a NodePool still count by themselves (controller/removal, controller/nodepool).
+// Package pause is the answer to "this failed again": what fails or repeats waits, and longer each time.
 //
 //	nothing --Fail--> remembered --Fail, more than tolerated--> paused: 1, 2, 4, 8, 16, 30 minutes
 //	   ^                  |                                       |  ^
@@ -25,6 +24,10 @@
 //	UnderutilizedUndone    NodePool          a node that is launched for pods that consolidation     engine/guard
 //	                                         moved, or a replacement that was launched in vain
 //	StaticLaunch           NodePool          a claim that is deleted before its node is ready    engine/disruption
+//	Removal                NodePool, fleet   a removal that was not requested, of a machine      controller/removal
+//	                                         that the cloud or its node shows
+//
+// Some failures of removals are normal: a fifth of the machines of a NodePool may fail within ten minutes (FailWithin).
 //
 // The package must not know what is paused: no pods, nodes, pools, plans or clouds. Whether an attempt has failed, and
 // what has to wait, is decided where the attempt is made. It has no clock: the time is an argument.

@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// Most is the maximum number of pauses in a List.
+// Most is the maximum number of pauses in a List, besides those of removals: a limit on removals must not be lost.
 const Most = 200
+
+// mostRemovals is how many pauses of removals a List has: that of a NodePool, and that of the fleet.
+const mostRemovals = 2
 
 // List holds pauses, one for each key, sorted by key.
 type List []Pause
@@ -35,7 +38,7 @@ func (l List) Active(now time.Time) List {
 // A full list takes no pause with another key.
 func (l List) With(p Pause) List {
 	l = slices.DeleteFunc(slices.Clone(l), func(o Pause) bool { return o.Key == p.Key || !o.Remembered(p.At) })
-	if len(l) >= Most {
+	if len(l) >= Most && p.Reason != Removal {
 		return l
 	}
 	l = append(l, p)
@@ -69,7 +72,7 @@ func Parse(text string) List {
 		p := &list[i]
 		p.Failures, p.At, p.Until = min(p.Failures, mostFailures), p.At.UTC(), p.Until.UTC()
 	}
-	return list[:min(len(list), Most)]
+	return list[:min(len(list), Most+mostRemovals)]
 }
 
 // Text returns the annotation, "" for no pauses.

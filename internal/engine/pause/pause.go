@@ -21,8 +21,15 @@ type Key struct {
 	Scope  string `json:"scope"`
 }
 
-// Launch is the reason for launches of nodes for the pods of an owner. The other reasons are those of disruption.
-const Launch = "Launch"
+// Launch is the reason for launches of nodes for the pods of an owner, Removal for removals of machines that neither a
+// user nor a plan requested. The other reasons are those of disruption.
+const (
+	Launch  = "Launch"
+	Removal = "Removal"
+)
+
+// Fleet is the scope of a pause that concerns all NodePools.
+const Fleet = "*"
 
 // Undone is appended to the reason of a disruption whose effect does not last.
 const Undone = "Undone"
@@ -82,7 +89,28 @@ func (p Pause) Fail(began, now time.Time, tolerated int, why string) Pause {
 	}
 	p.Failures, p.At, p.Why = p.Failures+1, now, why
 	if level := p.Failures - tolerated - 1; level >= 0 {
-		p.Until = now.Add(min(shortest<<min(level, 10), longest)).Truncate(time.Second)
+		p.Until = now.Add(length(shortest, level)).Truncate(time.Second)
 	}
 	return p
+}
+
+// FailWithin is Fail for what may fail a number of times within a window. The first pause lasts as long as the window, and
+// a window without a failure clears the count: never more failures than are tolerated, and one, are within a window.
+func (p Pause) FailWithin(window time.Duration, now time.Time, tolerated int, why string) Pause {
+	if now.Sub(p.At) >= window && now.Sub(p.Until) >= window {
+		p.Failures, p.Until = 0, time.Time{}
+	}
+	if p.Active(now) {
+		return p
+	}
+	p.Failures, p.At, p.Why = p.Failures+1, now, why
+	if level := p.Failures - tolerated - 1; level >= 0 {
+		p.Until = now.Add(length(window, level) + time.Second).Truncate(time.Second)
+	}
+	return p
+}
+
+// length returns how long a pause lasts: the first one as long as first, each further one twice as long, at most longest.
+func length(first time.Duration, level int) time.Duration {
+	return max(first, min(first<<min(level, 10), longest))
 }

@@ -40,6 +40,36 @@ func TestFail(t *testing.T) {
 	}
 }
 
+// TestFailWithin: however many failures are attempted, no more than are tolerated, and one, are within a window. Pauses last
+// as long as the window, and longer; a window without a failure clears the count.
+func TestFailWithin(t *testing.T) {
+	const window, tolerated = 10 * time.Minute, 2
+	p := pause.Pause{Key: key}
+	var failed []time.Duration
+	for now := noon; now.Before(noon.Add(3 * time.Hour)); now = now.Add(10*time.Second + 300*time.Millisecond) {
+		if before := p.Failures; !p.Active(now) {
+			if p = p.FailWithin(window, now, tolerated, ""); p.Failures == before {
+				t.Fatalf("a failure at %v does not count", now)
+			}
+			failed = append(failed, now.Sub(noon))
+		}
+	}
+	for i := tolerated + 1; i < len(failed); i++ {
+		if failed[i]-failed[i-tolerated-1] < window {
+			t.Errorf("%d failures within %v: %v", tolerated+2, failed[i]-failed[i-tolerated-1], failed)
+		}
+	}
+	if len(failed) != 9 {
+		t.Errorf("%d failures in three hours, want 9: %v", len(failed), failed)
+	}
+	if p = p.FailWithin(window, p.Until.Add(window), tolerated, ""); p.Failures != 1 || !p.Until.IsZero() {
+		t.Errorf("a window after the pause: %+v", p)
+	}
+	if p = p.FailWithin(window, p.At.Add(window-1), tolerated, ""); p.Failures != 2 {
+		t.Errorf("within a window: %+v", p)
+	}
+}
+
 // TestRound: attempts that began before the last failure, or during its pause, are part of its round.
 func TestRound(t *testing.T) {
 	first := pause.Pause{Key: key}.Fail(noon, noon.Add(time.Minute), 0, "first")
@@ -97,6 +127,10 @@ func TestList(t *testing.T) {
 	l = l.Without(again.Key)
 	if l.Of(again.Key).Failures != 0 || len(l) != pause.Most-1 {
 		t.Errorf("%d pauses after one has ended", len(l))
+	}
+	removal := pause.Pause{Key: pause.Key{Reason: pause.Removal, Scope: "p"}}.Fail(noon, noon, 0, "")
+	if of := pause.Parse(l.With(again).With(removal).Text()).Of(removal.Key); of.Failures != 1 {
+		t.Error("a full list takes no pause of removals")
 	}
 	if n := len(l.With(fail("later", noon.Add(2*time.Hour)))); n != 1 {
 		t.Errorf("%d pauses two hours later, want the new one", n)

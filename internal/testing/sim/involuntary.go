@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ const (
 	ReplacedSoon = "replaced soon"
 	// ProvisionsOn: while the cloud gives wrong replies, nodes are still launched for pending pods.
 	ProvisionsOn = "provisions on"
-	// ResumesByItself: removals do not stay paused when the cloud and the nodes agree.
+	// ResumesByItself: when the cloud and the nodes agree, machines that have to be ended are ended, without the operator.
 	ResumesByItself = "resumes by itself"
 )
 
@@ -213,19 +214,12 @@ func (c *checks) couldHave(p *pod) string {
 	return ""
 }
 
-// pausedForStrays checks ResumesByItself: only machines without a claim may keep removals paused.
-func (c *checks) pausedForStrays() {
-	shown, strays := map[string]bool{}, 0
-	for _, of := range c.w.api.claims() {
-		shown[of.provider] = true
-	}
-	for _, m := range c.w.cloud.alive() {
-		if !shown[m.id] {
-			strays++
-		}
-	}
-	if strays <= 3 {
-		c.fail(ResumesByItself, "removals are paused %v after the cloud answers truly, and %d machines belong to no claim", patienceOfOperator, strays)
-	}
+// resumed checks ResumesByItself, after a time that is longer than a pause.
+func (c *checks) resumed() {
 	c.allowed = c.w.now.Add(permission)
+	now := c.w.overdue()
+	ended := slices.ContainsFunc(slices.Collect(maps.Keys(c.overdue)), func(id string) bool { return !now[id] })
+	if len(c.overdue) > 0 && !ended {
+		c.fail(ResumesByItself, "%d machines have to be ended, and none has been %v after the cloud answers truly", len(c.overdue), patienceOfOperator)
+	}
 }

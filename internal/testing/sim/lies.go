@@ -305,7 +305,7 @@ func (w *world) disturbDoubtfully(d Disturbance) {
 
 // tellTruth ends all wrong replies, silences and conditions.
 func (w *world) tellTruth() {
-	w.truth = w.now
+	w.truth, w.check.overdue = w.now, w.overdue()
 	if len(w.cloud.lies) > 0 {
 		w.api.changed = w.now // the consequences take time
 	}

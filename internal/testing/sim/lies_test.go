@@ -8,6 +8,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/testing/sim/removals"
 )
@@ -19,7 +20,7 @@ var doubted = []string{"the cloud misses", "the cloud halves", "the cloud repeat
 	"deleted a claim whose machine is gone", "deleted a claim whose node is unhealthy", "the operator allows the removals"}
 
 // TestDoubtfulHistories runs histories in worlds whose cloud gives wrong replies, and whose removals pass through the
-// production garbage collector, node repair and brake.
+// production garbage collector, node repair and limiter.
 func TestDoubtfulHistories(t *testing.T) {
 	wide, ordinary := uint64(24), uint64(4)
 	if _, nightly := night(); nightly {
@@ -95,10 +96,14 @@ func (w wrong) DeleteClaim(c removals.Claim) error {
 	return w.World.DeleteClaim(c)
 }
 
-// AnnotatePool never removes a pause.
+// AnnotatePool writes pauses that do not end.
 func (w wrong) AnnotatePool(name string, annotations map[string]*string) error {
-	if until, given := annotations[karpv1.AnnotationRemovalsPaused]; w.stuck && given && (until == nil || *until == "") {
-		return nil
+	if text := annotations[karpv1.AnnotationPauses]; w.stuck && text != nil {
+		list := pause.Parse(*text)
+		for i := range list {
+			list[i].Until = list[i].At.AddDate(1, 0, 0)
+		}
+		annotations[karpv1.AnnotationPauses] = new(list.Text())
 	}
 	return w.World.AnnotatePool(name, annotations)
 }

@@ -78,6 +78,8 @@ type checks struct {
 	gone    []removed
 	sizes   []size
 	allowed time.Time
+	// overdue are the machines that involuntary removals had to end when the cloud's replies became correct.
+	overdue map[string]bool
 	// idle is since when pods are pending although they could have a node and none is being launched, by UID.
 	idle map[string]time.Time
 	// told is the last plan that was checked.

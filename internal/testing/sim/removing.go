@@ -6,11 +6,12 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/testing/sim/removals"
 )
 
 // In witnessed worlds the production controllers decide about involuntary removals: the garbage collector, node
-// repair and the brake. This file implements their view of the world and their writes.
+// repair and the limiter. This file implements their view of the world and their writes.
 
 // The rounds of garbage collection, from controller.Production: the first rounds are closer together.
 const (
@@ -289,29 +290,49 @@ func (w *world) annotate(pool string, annotations map[string]*string) {
 	w.api.changed = w.now
 }
 
-// paused reports whether involuntary removals are paused.
+// paused reports whether involuntary removals are paused, or were until the last round of garbage collection.
 func (w *world) paused() bool {
 	for _, notes := range w.notes {
-		if notes[karpv1.AnnotationRemovalsPaused] != "" {
-			return true
+		for _, p := range pause.Parse(notes[karpv1.AnnotationPauses]).Active(w.now.Add(-collection - recently)) {
+			if p.Reason == pause.Removal {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// patienceOfOperator is how long removals stay paused before the operator allows them.
-const patienceOfOperator = 30 * time.Minute
+// overdue returns the machines that involuntary removals have to end: those without a claim, and those whose node was
+// removed from the cluster.
+func (w *world) overdue() map[string]bool {
+	claimed, joined, overdue := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, n := range w.api.nodes() {
+		joined[n.provider] = true
+	}
+	for _, of := range w.api.claims() {
+		claimed[of.provider] = of.registered.IsZero() || !of.deleting.IsZero() || joined[of.provider]
+	}
+	for _, m := range w.cloud.alive() {
+		if !claimed[m.id] {
+			overdue[m.id] = true
+		}
+	}
+	return overdue
+}
+
+// patienceOfOperator is how long the operator waits before it allows removals: longer than a pause lasts.
+const patienceOfOperator = 35 * time.Minute
 
 // permission is for how long the operator allows removals.
 const permission = 2 * time.Hour
 
-// operate simulates the operator. It allows removals that are still paused long after the cloud's replies became
-// correct. This is for machines without a claim, if more of them run than may be terminated within the window.
+// operate simulates the operator. It allows removals if machines that have to be ended still run long after the cloud's
+// replies became correct: after a pause one is ended at a time.
 func (w *world) operate() {
-	if !w.paused() {
+	if len(w.overdue()) == 0 {
 		return
 	}
-	w.check.pausedForStrays()
+	w.check.resumed()
 	w.say("the operator allows the removals")
 	until := w.now.Add(permission).Format(time.RFC3339)
 	for _, p := range w.setting.pools {

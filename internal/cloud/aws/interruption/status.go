@@ -80,7 +80,7 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	// 3. Act.
 	for _, sighting := range sightings {
 		act := w.react
-		if held[sighting.Instances[0]] && braked(sighting.Notice, w.rules()) {
+		if held[sighting.Instances[0]] && limited(sighting.Notice, w.rules()) {
 			act = w.announce
 		}
 		ours, err := act(ctx, sighting.Notice)
@@ -94,9 +94,9 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	return errors.Join(errs...)
 }
 
-// braked reports whether a notice is subject to May: EC2's report is the only evidence and has no deadline. A scheduled
+// limited reports whether a notice is subject to May: EC2's report is the only evidence and has no deadline. A scheduled
 // event has a deadline if its time is in the future.
-func braked(n Notice, rules Rules) bool {
+func limited(n Notice, rules Rules) bool {
 	switch n.Kind {
 	case InstanceStatus, SystemStatus:
 		return true
@@ -133,7 +133,7 @@ func (w *Watcher) held(ctx context.Context, sightings []Sighting) (map[string]bo
 	for _, s := range sightings {
 		id := s.Instances[0]
 		claim, ours := claims[id]
-		if !ours || !braked(s.Notice, rules) || held[id] {
+		if !ours || !limited(s.Notice, rules) || held[id] {
 			continue
 		}
 		if d := Decide(s.Notice, id, claim, rules); !d.Idle() {

@@ -98,9 +98,14 @@ func (r *reader) Get(_ context.Context, key client.ObjectKey, object client.Obje
 			}
 		}
 		return apierrors.NewNotFound(claims, key.Name)
-	case *karpv1.NodePool: // without annotations
-		o.Name = key.Name
-		return nil
+	case *karpv1.NodePool:
+		for _, p := range r.world.Pools() {
+			if p.Name == key.Name {
+				*o = poolObject(p)
+				return nil
+			}
+		}
+		return apierrors.NewNotFound(schema.GroupResource{Group: karpv1.Group, Resource: "nodepools"}, key.Name)
 	case *coordinationv1.Lease:
 		renewed := r.world.Renewed(key.Name)
 		if renewed.IsZero() {
@@ -184,7 +189,7 @@ func annotationsIn(patch []byte) (map[string]*string, error) {
 	given, named := change.Metadata["annotations"]
 	if named && string(given) == "null" {
 		none := map[string]*string{}
-		for _, name := range []string{karpv1.AnnotationRemovals, karpv1.AnnotationRemovalsPaused, karpv1.AnnotationRemovalsAllowedUntil, karpv1.AnnotationRepair, karpv1.AnnotationTerminationTimestamp} {
+		for _, name := range []string{karpv1.AnnotationPauses, karpv1.AnnotationRemovalsAllowedUntil, karpv1.AnnotationRepair, karpv1.AnnotationTerminationTimestamp} {
 			none[name] = nil
 		}
 		return none, nil

@@ -60,13 +60,13 @@ func New(w World) *Controllers {
 	if err != nil {
 		panic(fmt.Sprintf("the scheme lacks the node class: %v", err))
 	}
-	brake := &removal.Brake{Client: writer, Live: reader.live(), Provider: provider, Classes: classes, Metrics: metrics(),
+	limiter := &removal.Limiter{Client: writer, Live: reader.live(), Provider: provider, Classes: classes, Metrics: metrics(),
 		Timers: timers, Clock: time, Ahead: w.Ahead}
 	c := &Controllers{
 		ctx:       ctrl.LoggerInto(context.Background(), logger(w)),
-		collector: &nodeclaim.Collector{Client: writer, Live: reader.live(), Provider: provider, Metrics: metrics(), Timers: timers, Clock: time, Brake: brake},
+		collector: &nodeclaim.Collector{Client: writer, Live: reader.live(), Provider: provider, Metrics: metrics(), Timers: timers, Clock: time, Limiter: limiter},
 		repair: &node.Repair{Client: writer, Live: reader.live(), Provider: provider, Policies: Policies, Metrics: metrics(), Timers: timers,
-			Clock: time, Ahead: w.Ahead, Brake: brake},
+			Clock: time, Ahead: w.Ahead, Limiter: limiter},
 	}
 	if err := errors.Join(c.collector.Recognize(scheme), c.repair.Recognize(scheme)); err != nil {
 		panic(fmt.Sprintf("the scheme lacks the node class: %v", err))

@@ -1,8 +1,8 @@
 // Package removals runs the production controllers that remove machines without a request of a user or a plan, in a
-// simulated world: the garbage collector (controller/nodeclaim), node repair (controller/node) and the brake that
-// both call (controller/removal).
+// simulated world: the garbage collector (controller/nodeclaim), node repair (controller/node) and the limiter that
+// both ask (controller/removal).
 //
-//	sim.process --Collect, Repair--> Controllers --> Collector, Repair --> Brake --> Rule
+//	sim.process --Collect, Repair--> Controllers --> Collector, Repair --> Limiter
 //	                                                     |         |          |
 //	                              World <--- Kubernetes objects and replies of the cloud, as plain data
 //

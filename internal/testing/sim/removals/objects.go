@@ -31,7 +31,7 @@ func timeOrNil(t time.Time) *metav1.Time {
 }
 
 func poolObject(p Pool) karpv1.NodePool {
-	o := karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: types.UID(p.UID), Annotations: p.Annotations}}
+	o := karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: p.Name, UID: types.UID(p.UID), ResourceVersion: "1", Annotations: p.Annotations}}
 	o.Spec.Template.Spec.NodeClassRef = class
 	return o
 }

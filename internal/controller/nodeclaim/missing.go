@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -14,59 +17,64 @@ import (
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
-// removeMachineless deletes the claims that both witnesses report as gone, and keeps those whose node reports. A
-// failure about one claim does not affect the others.
+// dispute is a claim whose machine the cloud does not show though its node reports.
+type dispute struct {
+	since time.Time
+	found removal.Case
+}
+
+// removeMachineless deletes the claims whose machine the cloud does not show and whose node is silent, and keeps those whose
+// node reports. A failure about one claim does not affect the others.
 func (c *Collector) removeMachineless(ctx context.Context, missing []*karpv1.NodeClaim) error {
 	var errs []error
 	var gone []*karpv1.NodeClaim
-	var disputes []removal.Case
-	var unchecked []string
-	kept := map[string]*karpv1.NodeClaim{}
+	now, disputes := c.Clock.Now(), map[string]dispute{}
 	for _, claim := range missing {
-		found, err := c.check(ctx, claim)
+		machine := claim.Status.ProviderID
+		before, known := c.disputes[machine]
+		found, reports, err := c.lookup(ctx, claim)
 		switch {
 		case err != nil:
-			unchecked = append(unchecked, found.Machine)
 			errs = append(errs, err)
-		case found.Cloud != removal.Gone:
-		case found.Node == removal.Gone:
+			if known {
+				disputes[machine] = before
+			}
+		case found:
+		case !reports:
 			gone = append(gone, claim)
+		case !known:
+			disputes[machine] = dispute{now, removal.Case{Machine: machine, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseMachineGone}}
 		default:
-			disputes = append(disputes, found)
-			kept[found.Machine] = claim
+			disputes[machine] = before
+			if now.Sub(before.since) >= c.Timers.SecondLook {
+				c.Recorder.Emit(telemetry.MachineDisputed(claim))
+			}
 		}
 	}
-	c.Brake.Disputes(disputes, unchecked...)
-	if err := c.Brake.Refresh(ctx); err != nil {
-		errs = append(errs, err)
+	c.disputes = disputes
+	var cases []removal.Case
+	for _, machine := range slices.Sorted(maps.Keys(disputes)) {
+		cases = append(cases, disputes[machine].found)
 	}
-	for machine, claim := range kept {
-		if c.Brake.Disputed(machine) {
-			c.Recorder.Emit(telemetry.MachineDisputed(claim))
-		}
-	}
+	errs = append(errs, c.Limiter.Disputed(ctx, cases))
 	for _, claim := range gone {
 		errs = append(errs, c.remove(ctx, claim))
 	}
 	return errors.Join(errs...)
 }
 
-// check returns the case of a claim whose machine is not in the list. It queries both witnesses: the cloud about that
-// one machine, which may have been launched after the list, and the node.
-func (c *Collector) check(ctx context.Context, claim *karpv1.NodeClaim) (removal.Case, error) {
-	found := removal.Case{
-		Machine: claim.Status.ProviderID, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseMachineGone, Cloud: removal.Alive,
-	}
-	machine, err := c.Provider.Machine(ctx, found.Machine)
+// lookup reports whether the cloud shows the machine of a claim that is not in the list, and whether its node reports. It
+// queries the cloud about that one machine, which may have been launched after the list.
+func (c *Collector) lookup(ctx context.Context, claim *karpv1.NodeClaim) (found, reports bool, err error) {
+	machine, err := c.Provider.Machine(ctx, claim.Status.ProviderID)
 	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-		return found, fmt.Errorf("asking for machine %s: %w", found.Machine, err)
+		return false, false, fmt.Errorf("asking for machine %s: %w", claim.Status.ProviderID, err)
 	}
 	if err == nil && !machine.Terminating {
-		return found, nil
+		return true, false, nil
 	}
-	found.Cloud = removal.Gone
-	found.Node, err = c.Brake.MachineLiveness(ctx, found.Machine)
-	return found, err
+	reports, err = c.Limiter.MachineReports(ctx, claim.Status.ProviderID)
+	return false, reports, err
 }
 
 // remove deletes a claim whose machine is gone.
@@ -102,16 +110,16 @@ func (c *Collector) endStrays(ctx context.Context, strays []cloud.Machine) error
 			continue
 		}
 		there = append(there, m)
-		cases = append(cases, removal.Case{Machine: m.ProviderID, Pool: pool, Cause: removal.CauseStray, Cloud: removal.Alive})
+		cases = append(cases, removal.Case{Machine: m.ProviderID, Pool: pool, Cause: removal.CauseStray})
 	}
 	if len(cases) == 0 {
 		return errors.Join(errs...)
 	}
-	verdicts, err := c.Brake.Ask(ctx, cases...)
+	may, err := c.Limiter.Ask(ctx, cases...)
 	errs = append(errs, err)
 	held := 0
-	for i, verdict := range verdicts {
-		if verdict != removal.Remove {
+	for i := range may {
+		if !may[i] {
 			held++
 			continue
 		}

@@ -2,7 +2,6 @@ package controller_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
 
 // lying describes wrong responses of a cloud. The zero value has none.
@@ -69,6 +69,12 @@ func (w *world) allStay(claims []*karpv1.NodeClaim) {
 	}
 }
 
+// removalsPaused reports whether involuntary removals of the NodePool's machines are paused.
+func removalsPaused(pool *karpv1.NodePool) bool {
+	paused := pause.Parse(pool.Annotations[karpv1.AnnotationPauses]).Of(pause.Key{Reason: pause.Removal, Scope: pool.Name})
+	return paused.Active(time.Now())
+}
+
 // testCloudFindsNothing covers a cloud that finds no machine, by list and by ID, while every node reports. All nodes
 // stay, the disagreement is reported, and nodes are provisioned meanwhile.
 func testCloudFindsNothing(t *testing.T, s *apiServer) {
@@ -122,7 +128,7 @@ func testCloudListsHalf(t *testing.T, s *apiServer) {
 	w.start()
 	_, claims, nodes := w.herd(4)
 	for _, node := range nodes {
-		w.report(node, corev1.ConditionUnknown) // the cloud is the only witness
+		w.report(node, corev1.ConditionUnknown) // only the cloud shows the machine
 	}
 	w.cloud.lie(lying{list: func(all []cloud.Machine) []cloud.Machine { return all[:len(all)/2] }})
 	w.rounds(3)
@@ -162,7 +168,7 @@ func testCloudOfOthers(t *testing.T, s *apiServer) {
 			t.Errorf("%s was terminated", id)
 		}
 	}
-	w.until("the NodePool says so", func() bool { return w.read(pool) && pool.Annotations[karpv1.AnnotationRemovalsPaused] == "nodepool" })
+	w.until("the NodePool says so", func() bool { return w.read(pool) && removalsPaused(pool) })
 	w.untilSaid("RemovalsPaused")
 	w.until("the operator allows it", func() bool {
 		w.read(pool)
@@ -173,8 +179,9 @@ func testCloudOfOthers(t *testing.T, s *apiServer) {
 	w.allStay(claims)
 }
 
-// testBothWitnessesAgree verifies that machines that both witnesses report as gone are replaced at once, all of them.
-func testBothWitnessesAgree(t *testing.T, s *apiServer) {
+// testCloudAndNodesAgree verifies that machines that neither the cloud nor their nodes show are replaced at once, all of
+// them.
+func testCloudAndNodesAgree(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true
 	w.start()
@@ -188,9 +195,9 @@ func testBothWitnessesAgree(t *testing.T, s *apiServer) {
 	}
 }
 
-// testLeaseIsAWitness covers a node with a condition that its kubelet is silent, and with a fresh Lease. It counts as
+// testFreshLease covers a node with a condition that its kubelet is silent, and with a fresh Lease. It counts as
 // reporting.
-func testLeaseIsAWitness(t *testing.T, s *apiServer) {
+func testFreshLease(t *testing.T, s *apiServer) {
 	w := in(t, s)
 	w.collect = true
 	w.start()
@@ -204,7 +211,7 @@ func testLeaseIsAWitness(t *testing.T, s *apiServer) {
 	w.gone(claims[1])
 	w.rounds(2)
 	w.allStay(claims[:1])
-	// A drain uses the same witness: the pods are evicted, because a kubelet is there to end them.
+	// A drain evicts the pods, because a kubelet is there to end them.
 	pod := w.pod("spoken-for", nodes[0], nil)
 	w.remove(claims[0])
 	w.until("the pod is evicted", func() bool { return w.podGone(pod) })
@@ -244,9 +251,8 @@ func testRepairsAddUp(t *testing.T, s *apiServer) {
 	w.sickens(nodes[3], long)
 	w.untilSaid("RemovalsPaused")
 	w.allStay(claims[3:])
-	w.read(pool)
-	if record := pool.Annotations[karpv1.AnnotationRemovals]; !strings.Contains(record, "=") {
-		t.Errorf("the NodePool's record is %q", record)
+	if !w.read(pool) || !removalsPaused(pool) {
+		t.Errorf("the NodePool's pauses are %q", pool.Annotations[karpv1.AnnotationPauses])
 	}
 	w.report(nodes[3], corev1.ConditionTrue)
 	w.allStay(claims[3:])
@@ -264,7 +270,7 @@ func testNodesVanish(t *testing.T, s *apiServer) {
 	for _, node := range nodes {
 		w.force(node)
 	}
-	w.until("the NodePool says so", func() bool { return w.read(pool) && pool.Annotations[karpv1.AnnotationRemovalsPaused] == "nodepool" })
+	w.until("the NodePool says so", func() bool { return w.read(pool) && removalsPaused(pool) })
 	w.rounds(3)
 	kept := claims[:0:0]
 	for _, claim := range claims {
