@@ -253,7 +253,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 		State: state.Config{
 			DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Pods: w.o.pods,
 			Overlays: w.o.on.On(gates.NodeOverlay), Replicas: w.o.proactive,
-			Refusal: w.o.timers.Refusal, Arrival: w.o.timers.Arrival,
+			Arrival: w.o.timers.Arrival,
 		},
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{

@@ -42,8 +42,6 @@ type Timers struct {
 	Catalog      time.Duration
 	CatalogRead  time.Duration
 	CatalogRetry time.Duration
-	// Refusal is how long no node is launched from a pool after the API server rejected one of its claims.
-	Refusal time.Duration
 
 	// DisruptionPoll is the period of the disrupt loop.
 	DisruptionPoll time.Duration
@@ -150,7 +148,6 @@ func Production() Timers {
 
 		CatalogRead:  30 * time.Second,
 		CatalogRetry: time.Second,
-		Refusal:      time.Minute,
 
 		DisruptionPoll: 10 * time.Second,
 		CommandRetry:   time.Second,
@@ -216,7 +213,6 @@ func (t *Timers) all() []timer {
 		{"batch-idle", &t.BatchIdle}, {"batch-max", &t.BatchMax}, {"pod-retrigger", &t.PodRetrigger},
 		{"nomination", &t.Nomination}, {"write-visible", &t.WriteVisible}, {"catalogue", &t.Catalog},
 		{"catalogue-read", &t.CatalogRead}, {"catalogue-retry", &t.CatalogRetry},
-		{"refusal", &t.Refusal},
 		{"disruption-poll", &t.DisruptionPoll}, {"command-retry", &t.CommandRetry}, {"command-timeout", &t.CommandTimeout}, {"validation", &t.Validation}, {"arrival", &t.Arrival},
 		{"static-resync", &t.StaticResync}, {"static-retry", &t.StaticRetry},
 		{"cordon-quiet", &t.CordonQuiet}, {"write", &t.Write},

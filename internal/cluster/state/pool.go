@@ -7,6 +7,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
 
 // pool is the state of a pool in the store.
@@ -17,7 +18,8 @@ type pool struct {
 	// catalog is the last catalog that was read, nil if there is none; why is the reason.
 	catalog *model.Catalog
 	why     string
-	refusal refusal
+	// refused pauses launches because the API server refused a claim.
+	refused pause.Pause
 	// synced is the spec in the builder, nil if there is none.
 	synced *model.PoolSpec
 }
@@ -31,7 +33,7 @@ type poolSet struct {
 // advance updates budgets with a schedule, and refusals.
 func (s *poolSet) advance() {
 	for name, p := range s.pools {
-		if p.scheduled || !p.refusal.until.IsZero() {
+		if p.scheduled || !p.refused.Until.IsZero() {
 			s.sync(name)
 		}
 	}
@@ -55,7 +57,7 @@ func (s *poolSet) apply(name string, e *entry) {
 	news := p.object == nil || !SameSpec(p.object, object)
 	p.object, p.scheduled = object, convert.Scheduled(object)
 	if news {
-		p.refusal = refusal{}
+		p.refused = pause.Pause{}
 		s.notify(PoolSpecsChanged)
 	}
 	s.sync(name)
@@ -73,7 +75,7 @@ func (s *poolSet) sync(name string) {
 	p := s.pools[name]
 	spec := convert.Pool(p.object, s.vocabulary)
 	spec.Budgets, spec.BudgetError = convert.Budgets(p.object, s.at)
-	p.refusal.block(&spec, s.at)
+	p.block(&spec, s.at)
 	convert.AddCatalog(&spec, p.catalog, p.why)
 	if p.synced != nil && samePool(*p.synced, spec) {
 		return
@@ -105,26 +107,20 @@ func (s *poolSet) setTypes(object *karpv1.NodePool, catalog *model.Catalog, why 
 	s.sync(object.Name)
 }
 
-// refusal pauses launches from a pool; the zero value means no pause.
-type refusal struct {
-	why   string
-	until time.Time
-}
-
 // refuse records that the API server refuses a claim of the pool.
 func (s *poolSet) refuse(name, uid, why string) {
 	p := s.pools[name]
-	if p == nil || string(p.object.UID) != uid || s.at.Before(p.refusal.until) {
+	if p == nil || string(p.object.UID) != uid || p.refused.Active(s.at) {
 		return
 	}
-	p.refusal = refusal{why: why, until: s.at.Add(s.config.Refusal)}
+	p.refused = p.refused.Fail(s.at, s.at, 0, why)
 	s.sync(name)
 }
 
-// block blocks a pool that is not blocked otherwise.
-func (r refusal) block(spec *model.PoolSpec, now time.Time) {
-	if spec.Blocked == nil && now.Before(r.until) {
-		spec.Blocked = &model.Rejection{Field: "spec.template", Reason: "the API server refused a claim of the pool: " + r.why}
+// block blocks a pool that is not blocked otherwise, during the pause.
+func (p *pool) block(spec *model.PoolSpec, now time.Time) {
+	if spec.Blocked == nil && p.refused.Active(now) {
+		spec.Blocked = &model.Rejection{Field: "spec.template", Reason: "the API server refused a claim of the pool: " + p.refused.Why}
 	}
 }
 

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +28,6 @@ type Config struct {
 	Protection karpv1.ProtectionRules
 	// Pods says for which pods no node is launched.
 	Pods convert.PodRules
-	// Refusal is the pause of a pool after the API server refused one of its claims (1 min).
-	Refusal time.Duration
 	// Arrival sets Snapshot.Arrival: how long an empty node is kept for pods that were moved to it; 0 leaves the
 	// default to the readers of the snapshot.
 	Arrival time.Duration
@@ -91,7 +88,6 @@ type State struct {
 func New(config Config) *State {
 	vocabulary := convert.NewVocabulary(config.Declared, config.Classes...)
 	vocabulary.Pods, vocabulary.Protection = config.Pods, config.Protection
-	config.Refusal = cmp.Or(config.Refusal, time.Minute)
 	b := &base{View: newView(vocabulary), config: config, builder: model.NewBuilder()}
 	d := newDependencies(b)
 	s := &State{
@@ -140,9 +136,8 @@ func (s *State) SetTypes(pool *karpv1.NodePool, catalog *model.Catalog, why stri
 	s.pools.setTypes(pool, catalog, why)
 }
 
-// Refuse records that the API server refuses a claim of the pool, and would refuse it again. For Config.Refusal from
-// the last snapshot no node is launched from the pool, so that its pods use another pool. A change of the pool ends
-// the pause.
+// Refuse records that the API server refuses a claim of the pool, and would refuse it again. No node is launched from the
+// pool until the pause has ended, so that its pods use another pool. A change of the pool ends the pause.
 func (s *State) Refuse(pool, uid, why string) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -275,7 +275,7 @@ spec: {disruption: {budgets: [{nodes: "0", schedule: "0 9 * * *", duration: 8h}]
 // TestRefuse checks that no node is launched for a while from a pool whose claims the API server refuses, or until
 // the pool is changed.
 func TestRefuse(t *testing.T) {
-	s := newState(Config{Refusal: time.Minute})
+	s := newState(Config{})
 	catalog := &model.Catalog{Types: []model.InstanceType{{Name: "a"}}}
 	for _, name := range []string{"p", "other"} {
 		s.Saw(objecttest.Pool(t, name, "uid-"+name, "1"))
@@ -317,6 +317,9 @@ func TestRefuse(t *testing.T) {
 	s.Refuse("p", "uid-p", "again")
 	if got := blocked(time.Hour); got == "" {
 		t.Error("a second refusal does not count")
+	}
+	if got := blocked(time.Hour + 119*time.Second); got == "" {
+		t.Error("the second pause is not twice as long")
 	}
 	changed := objecttest.Pool(t, "p", "uid-p", "2")
 	s.Saw(changed)

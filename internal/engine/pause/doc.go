@@ -27,6 +27,8 @@
 //	Removal                NodePool, fleet   a removal that was not requested, of a machine      controller/removal
 //	                                         that the cloud or its node shows
 //
+// A NodePool whose claims the API server refuses has a pause in memory (internal/cluster/state).
+//
 // Some failures of removals are normal: a fifth of the machines of a NodePool may fail within ten minutes (FailWithin).
 //
 // The package must not know what is paused: no pods, nodes, pools, plans or clouds. Whether an attempt has failed, and
