@@ -411,7 +411,7 @@ func (w *wiring) pools(health *nodepool.Health) []part {
 	return []part{
 		&nodepool.Reconciler{
 			Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health,
-			Barren:   newTypeless(w.provider, w.store.Vocabulary()).why,
+			Typeless: newTypeless(w.provider, w.store.Vocabulary()).why,
 			Recorder: w.recorder, Metrics: w.metrics,
 		},
 		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},

@@ -191,11 +191,11 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestBarrenPoolIsNotReady verifies that a pool whose own requirements exclude every instance type is not ready, and
+// TestTypelessPoolIsNotReady verifies that a pool whose own requirements exclude every instance type is not ready, and
 // that its condition names the requirement. If the node class is missing or not ready, types are not evaluated.
-func TestBarrenPoolIsNotReady(t *testing.T) {
+func TestTypelessPoolIsNotReady(t *testing.T) {
 	const why = "the pool's own requirement leaves none"
-	r := &Reconciler{Barren: func(context.Context, *karpv1.NodePool) string { return why }}
+	r := &Reconciler{Typeless: func(context.Context, *karpv1.NodePool) string { return why }}
 	for _, test := range []struct {
 		name  string
 		class class
@@ -206,7 +206,7 @@ func TestBarrenPoolIsNotReady(t *testing.T) {
 		{"the class is not ready", class{found: true, unready: errors.New("no subnets")}, true},
 	} {
 		pool := &karpv1.NodePool{}
-		c := validation(pool, karpv1.CoreRules(), r.barren(t.Context(), pool, test.class), test.class.inert)
+		c := validation(pool, karpv1.CoreRules(), r.typeless(t.Context(), pool, test.class), test.class.inert)
 		switch ready := c.Status == metav1.ConditionTrue; {
 		case ready != test.ready:
 			t.Errorf("%s: ready is %t, want %t: %+v", test.name, ready, test.ready, c)
@@ -217,7 +217,7 @@ func TestBarrenPoolIsNotReady(t *testing.T) {
 			t.Errorf("%s: the message is %q, want %q", test.name, c.Message, why)
 		}
 	}
-	if why := (&Reconciler{}).barren(t.Context(), &karpv1.NodePool{}, class{found: true}); why != "" {
+	if why := (&Reconciler{}).typeless(t.Context(), &karpv1.NodePool{}, class{found: true}); why != "" {
 		t.Errorf("without types: %q", why)
 	}
 }

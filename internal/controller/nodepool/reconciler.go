@@ -43,9 +43,9 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 	// Health is written by nodeclaim.Reconciler.Attempted.
 	Health *Health
-	// Barren returns the requirement of a pool that excludes all instance types. It returns "" if there is none or
+	// Typeless returns the requirement of a pool that excludes all instance types. It returns "" if there is none or
 	// the types are unknown. It may be nil.
-	Barren   func(ctx context.Context, pool *karpv1.NodePool) string
+	Typeless func(ctx context.Context, pool *karpv1.NodePool) string
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
 
@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.Client.Get(ctx, request.NamespacedName, pool); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.foreign.forget(request.Name)
-			r.tellPauses(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: request.Name}})
+			r.reportPauses(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: request.Name}})
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.Health.forget(pool.UID)
 		return ctrl.Result{}, nil
 	}
-	r.tellPauses(pool)
+	r.reportPauses(pool)
 	err := r.update(ctx, pool)
 	return controller.Settle(ctrl.Result{RequeueAfter: r.Timers.ClassRecheck}, err, r.Timers.Retry)
 }
@@ -137,7 +137,7 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	base := pool.DeepCopy()
 	conditions := pool.StatusConditions()
 	changed := changedFor(pool, class)
-	conditions.Set(validation(pool, r.rules, r.barren(ctx, pool, class), class.inert))
+	conditions.Set(validation(pool, r.rules, r.typeless(ctx, pool, class), class.inert))
 	conditions.Set(classReadiness(class))
 	answered(pool)
 	if changed {
@@ -158,8 +158,8 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	return unstamped
 }
 
-// tellPauses reports what is paused for the pool: in events, and in a metric.
-func (r *Reconciler) tellPauses(pool *karpv1.NodePool) {
+// reportPauses reports what is paused for the pool: in events, and in a metric.
+func (r *Reconciler) reportPauses(pool *karpv1.NodePool) {
 	r.Metrics.NodePoolsPaused.DeletePartialMatch(prometheus.Labels{"nodepool": pool.Name})
 	for _, p := range pause.Parse(pool.Annotations[karpv1.AnnotationPauses]).Active(r.Clock.Now()) {
 		r.Metrics.NodePoolsPaused.WithLabelValues(pool.Name, p.Reason).Inc()
@@ -186,13 +186,13 @@ func logReadiness(ctx context.Context, before, pool *karpv1.NodePool) {
 	}
 }
 
-// barren returns the requirement of the pool that excludes all instance types. A class that is not ready has no types
+// typeless returns the requirement of the pool that excludes all instance types. A class that is not ready has no types
 // yet.
-func (r *Reconciler) barren(ctx context.Context, pool *karpv1.NodePool, c class) string {
-	if r.Barren == nil || !c.found || c.unready != nil {
+func (r *Reconciler) typeless(ctx context.Context, pool *karpv1.NodePool, c class) string {
+	if r.Typeless == nil || !c.found || c.unready != nil {
 		return ""
 	}
-	return r.Barren(ctx, pool)
+	return r.Typeless(ctx, pool)
 }
 
 // class reads the pool's node class and the provider's result about it.
