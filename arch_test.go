@@ -699,6 +699,7 @@ func sourceViolations(files map[string]string) []string {
 			found = append(found, fmt.Sprintf("%s: package %s: name a package for the noun that it is about", name, file.Name))
 		}
 		found = append(found, sharedReads(fset, name, file)...)
+		found = append(found, otherConverters(fset, name, file)...)
 		if dir := path.Dir(name); strings.HasPrefix(dir, "internal/engine") || dir == "internal/testing/audit" || dir == lockedState {
 			engine[dir] = append(engine[dir], file)
 		}
@@ -726,6 +727,29 @@ func sharedReads(fset *token.FileSet, name string, file *ast.File) []string {
 			if method, ok := call.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "StatusConditions" {
 				found = append(found, fmt.Sprintf("%s: StatusConditions().%s writes to the object that it reads: use Condition",
 					fset.Position(n.Pos()), read.Sel.Name))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// converters are the functions that make the engine's input of objects. The controller and the commands that read files
+// show the objects to package state, which calls them: what one of them knows, the other knows too.
+var converters = []string{"convert.Pod", "convert.Node", "convert.Pool", "convert.Daemon", "convert.PDB", "model.NewBuilder"}
+
+// otherConverters reports calls of the converters from elsewhere. Tests have worlds without objects.
+func otherConverters(fset *token.FileSet, name string, file *ast.File) []string {
+	for _, dir := range []string{"internal/cluster/state/", "internal/cluster/convert/", "internal/engine/", "internal/testing/"} {
+		if strings.HasPrefix(name, dir) {
+			return nil
+		}
+	}
+	var found []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.SelectorExpr); ok {
+			if of, ok := call.X.(*ast.Ident); ok && slices.Contains(converters, of.Name+"."+call.Sel.Name) {
+				found = append(found, fmt.Sprintf("%s: %s.%s: show the object to package state", fset.Position(n.Pos()), of.Name, call.Sel.Name))
 			}
 		}
 		return true
@@ -996,6 +1020,9 @@ func TestSourceRulesBite(t *testing.T) {
 			[]string{"cmd/karpenter/main.go: 601 lines, more than 600: split it"}},
 		{"a read that writes", map[string]string{"internal/controller/x.go": "package controller\nfunc f() bool {\n return claim.StatusConditions().Get(\"A\").IsTrue()\n}"},
 			[]string{"internal/controller/x.go:3:9: StatusConditions().Get writes to the object that it reads: use Condition"}},
+		{"a second converter", map[string]string{"plugin/offline/x.go": "package offline\nvar s = convert.Pod(p, v, nil)\nvar b = model.NewBuilder()"},
+			[]string{"plugin/offline/x.go:2:9: convert.Pod: show the object to package state",
+				"plugin/offline/x.go:3:9: model.NewBuilder: show the object to package state"}},
 		{"vague name", map[string]string{"internal/cloud/aws/util/x.go": "package util"},
 			[]string{"internal/cloud/aws/util/x.go: package util: name a package for the noun that it is about"}},
 		{"no Go at all", map[string]string{"internal/x.go": "nothing"},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -65,7 +65,7 @@ func (o *Manifests) mirror() *mirror {
 }
 
 // show shows objects to the state.
-func show[T client.Object](m *mirror, objects []sourced[T]) {
+func show[T state.Object](m *mirror, objects []sourced[T]) {
 	for _, o := range objects {
 		m.Saw(o.object)
 	}
@@ -82,7 +82,7 @@ func (o *Manifests) showPods(m *mirror) {
 		if !waiting(p.object) {
 			continue
 		}
-		if why := m.Waits(client.ObjectKeyFromObject(p.object)); why != nil {
+		if why := m.Waits(types.NamespacedName{Namespace: p.object.Namespace, Name: p.object.Name}); why != nil {
 			m.idle = append(m.idle, idlePod{key(p.object), plan.Verdict{Code: plan.PodWaiting, Rejection: why}})
 		}
 	}

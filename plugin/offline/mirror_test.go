@@ -1,28 +1,174 @@
 package offline
 
 import (
-	"os"
+	"cmp"
+	"encoding/json"
+	"math/rand/v2"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// BenchmarkMirror measures the reading of objects into the state, and BenchmarkDecide one round of --repeat, of the
-// workload in the folder of KARPENTER_WORKLOAD.
-func BenchmarkMirror(b *testing.B) {
-	in := workload100(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		in.Snapshot()
+// specs is what a snapshot was made of.
+type specs struct {
+	Pools   []model.PoolSpec
+	Nodes   []model.NodeSpec
+	Daemons []model.DaemonSpec
+	PDBs    []model.PDBSpec
+	Quotas  []model.QuotaSpec
+	Pods    []model.Pod
+}
+
+func specsOf(snap *model.Snapshot) specs {
+	var s specs
+	for _, p := range snap.Pools {
+		s.Pools = append(s.Pools, *p.PoolSpec)
+	}
+	for _, d := range snap.Daemons {
+		s.Daemons = append(s.Daemons, *d.DaemonSpec)
+	}
+	for _, p := range snap.PDBs {
+		s.PDBs = append(s.PDBs, *p)
+	}
+	for _, q := range snap.Quotas {
+		s.Quotas = append(s.Quotas, *q.QuotaSpec)
+	}
+	add := func(pods []*model.Pod) {
+		for _, p := range pods {
+			s.Pods = append(s.Pods, *p)
+		}
+	}
+	for _, n := range snap.Nodes {
+		s.Nodes = append(s.Nodes, *n.NodeSpec)
+		add(n.Pods)
+	}
+	for _, g := range snap.Groups {
+		add(g.Pods)
+	}
+	add(snap.Rejected)
+	slices.SortFunc(s.Pods, func(a, b model.Pod) int { return cmp.Compare(a.Key(), b.Key()) })
+	return s
+}
+
+// watched returns a mirror to which the objects were shown as informers show them: stored and trimmed, in any order, and
+// more than once.
+func watched(t *testing.T, o *Manifests, seed uint64) *mirror {
+	t.Helper()
+	m := &mirror{State: state.New(state.Config{Declared: o.sale.Declared, Classes: o.classes, DefaultSpread: o.defaultSpread, Pods: o.podRules})}
+	m.Advance(o.now)
+	for controller, by := range o.templates {
+		m.Creates(controller, by)
+	}
+	objects := slices.Clone(o.others.list)
+	objects = append(objects, objectsOf(o.nodes)...)
+	objects = append(objects, objectsOf(o.claims)...)
+	objects = append(objects, objectsOf(o.pods)...)
+	objects = append(objects, objectsOf(o.daemons)...)
+	objects = append(objects, objectsOf(o.budgets)...)
+	objects = append(objects, objectsOf(o.quotas)...)
+	objects = append(objects, objectsOf(o.pools)...)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 2 {
+		random.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+		for _, object := range objects {
+			ref, held := state.RefOf(object)
+			if !held {
+				t.Fatalf("%T %s is shown and not held", object, object.GetName())
+			}
+			text, err := json.Marshal(object)
+			stored := ref.Kind.New()
+			if err == nil {
+				err = json.Unmarshal(text, stored)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			convert.Trim(stored)
+			m.Saw(stored)
+		}
+	}
+	o.offer(m)
+	o.ask(m)
+	return m
+}
+
+func objectsOf[T state.Object](list []sourced[T]) []state.Object {
+	objects := make([]state.Object, len(list))
+	for i := range list {
+		objects[i] = list[i].object
+	}
+	return objects
+}
+
+// TestMirrorIsTheControllers checks that the snapshot that answers are decided on is that of a controller that watches
+// the same objects, for the worlds of the end-to-end tests and for one in which objects have all that the model knows.
+func TestMirrorIsTheControllers(t *testing.T) {
+	paths, err := filepath.Glob("../../test/e2e/testdata/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no worlds: %v", err)
+	}
+	same := gocmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(model.Pod{}, model.PodSpec{}, model.Shape{}),
+		gocmp.Comparer(func(a, b *model.Catalog) bool { return reflect.DeepEqual(a, b) })}
+	read := 0
+	for _, path := range append(paths, "testdata/all.yaml") {
+		source := Source{Paths: []string{path}, Cluster: &Cluster{CloudProvider: "kwok"}}
+		o, err := source.Read(t.Context(), Policy{})
+		if err != nil || o.Empty() { // parts of worlds, or a template
+			continue
+		}
+		read++
+		before := specsOf(o.Snapshot())
+		after := specsOf(watched(t, o, uint64(read)).Snapshot(o.now))
+		if diff := gocmp.Diff(before, after, same); diff != "" {
+			t.Errorf("%s (-plugin +controller):\n%s", path, diff)
+		}
+	}
+	if read < 30 {
+		t.Errorf("%d worlds are read of %d", read, len(paths))
 	}
 }
 
-func workload100(b *testing.B) *Manifests {
-	folder := os.Getenv("KARPENTER_WORKLOAD")
-	if folder == "" {
-		b.Skip("KARPENTER_WORKLOAD is not set")
+// unshown are the fields that no object of a file sets, and why.
+var unshown = map[string]string{
+	"NodeSpec.NominatedUntil": "the loop of the controller sets it",
+	"PoolSpec.Refused":        "TestRefusedPools",
+	"PoolSpec.BudgetError":    "the API server refuses such budgets",
+	"PoolSpec.Blocked":        "TestRefusedPools",
+}
+
+// TestMirrorShowsEveryField checks that each field of the model's nodes and pools follows from some object of
+// testdata/all.yaml: what the state learns to read of objects, simulate, explain, web, report and replay know.
+func TestMirrorShowsEveryField(t *testing.T) {
+	source := Source{Paths: []string{"testdata/all.yaml"}, Cluster: &Cluster{CloudProvider: "kwok"}, Now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	o, err := source.Read(t.Context(), Policy{})
+	if err != nil || len(o.Problems) > 0 {
+		t.Fatal(err, o.Problems)
 	}
-	in, err := (&Source{Paths: []string{folder}, Cluster: &Cluster{}}).Read(b.Context(), Policy{})
-	if err != nil {
-		b.Fatal(err)
+	s := specsOf(o.Snapshot())
+	missing := slices.Concat(unset("NodeSpec", s.Nodes), unset("PoolSpec", s.Pools))
+	if len(missing) > 0 {
+		t.Errorf("no object of testdata/all.yaml sets %s", strings.Join(missing, ", "))
 	}
-	return in
+}
+
+// unset returns the fields that are zero in all values.
+func unset[T any](name string, values []T) []string {
+	var fields []string
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		set := slices.ContainsFunc(values, func(v T) bool { return !reflect.ValueOf(v).FieldByIndex(f.Index).IsZero() })
+		if !set && f.IsExported() && unshown[name+"."+f.Name] == "" {
+			fields = append(fields, name+"."+f.Name)
+		}
+	}
+	return fields
 }

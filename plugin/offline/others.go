@@ -3,12 +3,12 @@ package offline
 import (
 	"reflect"
 
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
@@ -16,7 +16,7 @@ import (
 // others are the objects that pods and nodes depend on beyond their own manifests: the objects of volumes, namespaces,
 // what admission applies to pods, and the objects that select pods.
 type others struct {
-	list []client.Object
+	list []state.Object
 	at   map[identity]int
 	// ranges are the LimitRanges by namespace.
 	ranges map[string][]*corev1.LimitRange
@@ -46,11 +46,11 @@ func (s *others) take(object runtime.Object) bool {
 	default:
 		return false
 	}
-	s.put(object.(client.Object))
+	s.put(object.(state.Object))
 	return true
 }
 
-func (s *others) put(o client.Object) {
+func (s *others) put(o state.Object) {
 	id := identity{reflect.TypeOf(o), o.GetNamespace(), o.GetName()}
 	if at, known := s.at[id]; known {
 		s.list[at] = o
@@ -61,7 +61,7 @@ func (s *others) put(o client.Object) {
 }
 
 // find returns the object of the type with the name, nil if there is none.
-func find[T client.Object](s *others, namespace, name string) (found T) {
+func find[T state.Object](s *others, namespace, name string) (found T) {
 	if at, known := s.at[identity{reflect.TypeFor[T](), namespace, name}]; known {
 		found = s.list[at].(T)
 	}
@@ -69,7 +69,7 @@ func find[T client.Object](s *others, namespace, name string) (found T) {
 }
 
 // all returns the objects of the type.
-func all[T client.Object](s *others) []T {
+func all[T state.Object](s *others) []T {
 	var list []T
 	for _, o := range s.list {
 		if object, is := o.(T); is {

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // workload is an object that creates pods from a template.
@@ -52,7 +52,7 @@ func (o *Manifests) takeWorkload(origin string, object runtime.Object, live bool
 	w.origin, w.live = origin, live
 	o.workloads = append(o.workloads, w)
 	if w.kind != "Job" && w.kind != "CronJob" {
-		o.others.put(object.(client.Object))
+		o.others.put(object.(state.Object))
 	}
 	return true
 }
