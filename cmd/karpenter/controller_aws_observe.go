@@ -75,9 +75,9 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 				m.LaunchFailures.WithLabelValues(r.Zone, r.ZoneID, r.CapacityType, r.Reason).Inc()
 			},
 			NotEnded: func(zone, zoneID string) { m.TerminationFailures.WithLabelValues(zone, zoneID).Inc() },
-			Batched: func(batcher string, size int, took time.Duration) {
+			Batched: func(batcher string, size int, elapsed time.Duration) {
 				m.BatchSize.WithLabelValues(batcher).Observe(float64(size))
-				m.BatchTime.WithLabelValues(batcher).Observe(took.Seconds())
+				m.BatchTime.WithLabelValues(batcher).Observe(elapsed.Seconds())
 			},
 		},
 		Interruption: interruption.Observer{
@@ -139,16 +139,16 @@ const unaskedEvery = 10 * time.Minute
 // observeUnasked reports responses that contain content that was not requested.
 func observeUnasked(m *telemetry.AWS, log logr.Logger, clock clock.PassiveClock) func(call.Unasked) {
 	var mu sync.Mutex
-	told := map[string]time.Time{}
+	reported := map[string]time.Time{}
 	return func(u call.Unasked) {
 		m.Unasked.WithLabelValues(u.Service, u.Operation).Add(float64(u.Count))
 		mu.Lock()
 		defer mu.Unlock()
 		now := clock.Now()
-		if at, before := told[u.Operation]; before && now.Sub(at) < unaskedEvery {
+		if at, before := reported[u.Operation]; before && now.Sub(at) < unaskedEvery {
 			return
 		}
-		told[u.Operation] = now
+		reported[u.Operation] = now
 		log.Info("AWS answered with items that do not match the request; they are ignored", "service", u.Service, "operation", u.Operation, "count", u.Count, "example", u.Example)
 	}
 }

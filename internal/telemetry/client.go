@@ -34,9 +34,9 @@ func (m *Metrics) MeasureClient() {
 }
 
 // Observe implements clientmetrics.LatencyMetric.
-func (c *requests) Observe(_ context.Context, verb string, u url.URL, took time.Duration) {
+func (c *requests) Observe(_ context.Context, verb string, u url.URL, elapsed time.Duration) {
 	group, version, kind, subresource := resourceOf(u.Path)
-	c.latency.WithLabelValues(verb, group, version, kind, subresource).Observe(took.Seconds())
+	c.latency.WithLabelValues(verb, group, version, kind, subresource).Observe(elapsed.Seconds())
 }
 
 // Increment implements clientmetrics.ResultMetric.

@@ -52,16 +52,16 @@ func Launched(claim *karpv1.NodeClaim, i Instance, reason string, pods int) Even
 
 // Registered reports that the node of a NodeClaim has joined the cluster, and the time since the creation of the
 // NodeClaim.
-func Registered(claim *karpv1.NodeClaim, took time.Duration) Event {
+func Registered(claim *karpv1.NodeClaim, elapsed time.Duration) Event {
 	return event(claim, normal, ReasonRegistered,
-		fmt.Sprintf("Node %s joined the cluster after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
+		fmt.Sprintf("Node %s joined the cluster after %s", claim.Status.NodeName, elapsed.Round(time.Second)), uid(claim))
 }
 
 // Initialized reports that the node of a NodeClaim is ready for its pods, and the time since the creation of the
 // NodeClaim.
-func Initialized(claim *karpv1.NodeClaim, took time.Duration) Event {
+func Initialized(claim *karpv1.NodeClaim, elapsed time.Duration) Event {
 	return event(claim, normal, ReasonInitialized,
-		fmt.Sprintf("Node %s is ready for its pods after %s", claim.Status.NodeName, took.Round(time.Second)), uid(claim))
+		fmt.Sprintf("Node %s is ready for its pods after %s", claim.Status.NodeName, elapsed.Round(time.Second)), uid(claim))
 }
 
 // Disrupting reports that a node is cordoned for removal, the reason, and the destination of its pods.
@@ -70,10 +70,10 @@ func Disrupting(object client.Object, command, summary string) Event {
 }
 
 // Terminated reports that the instance of a NodeClaim is gone, and the time since the deletion of the NodeClaim.
-func Terminated(claim *karpv1.NodeClaim, i Instance, took time.Duration) Event {
+func Terminated(claim *karpv1.NodeClaim, i Instance, elapsed time.Duration) Event {
 	text := "Removed; no instance was launched"
 	if i.ID != "" {
-		text = fmt.Sprintf("Terminated instance %s after %s", i, took.Round(time.Second))
+		text = fmt.Sprintf("Terminated instance %s after %s", i, elapsed.Round(time.Second))
 	}
 	return event(claim, normal, ReasonTerminated, text, uid(claim))
 }

@@ -76,8 +76,8 @@ func PassID(loop string, began time.Time, version uint64) string {
 }
 
 // LogSlow logs that the decision of a pass took long.
-func LogSlow(log logr.Logger, took time.Duration) {
-	if took >= slow {
-		log.Info("deciding took long", "seconds", took.Seconds())
+func LogSlow(log logr.Logger, elapsed time.Duration) {
+	if elapsed >= slow {
+		log.Info("deciding took long", "seconds", elapsed.Seconds())
 	}
 }

@@ -64,8 +64,8 @@ type Recorder struct {
 	changes  *rate.Limiter
 	kept     *rate.Limiter
 
-	mu   sync.Mutex
-	told map[string]telling // by reason and key
+	mu       sync.Mutex
+	reported map[string]telling // by reason and key
 }
 
 // telling records the last written message, and until when an event is not repeated.
@@ -82,7 +82,7 @@ func NewRecorder(sink events.EventRecorder, clock clock.PassiveClock) *Recorder 
 		nominate: rate.NewLimiter(nominatedPerSecond, nominatedBurst),
 		changes:  rate.NewLimiter(changesPerSecond, changesBurst),
 		kept:     rate.NewLimiter(keptPerSecond, keptBurst),
-		told:     map[string]telling{},
+		reported: map[string]telling{},
 	}
 }
 
@@ -127,7 +127,7 @@ func (r *Recorder) news(e Event) bool {
 	defer r.mu.Unlock()
 	now, hash := r.clock.Now(), e.hash()
 	key := strings.ToLower(e.Reason) + "\x00" + strings.Join(e.Key, "\x00")
-	if last, seen := r.told[key]; seen && now.Before(last.till) {
+	if last, seen := r.reported[key]; seen && now.Before(last.till) {
 		if !e.Changes || hash == last.note || now.Before(last.changed) || !r.changes.AllowN(now, 1) {
 			return false
 		}
@@ -139,17 +139,17 @@ func (r *Recorder) news(e Event) bool {
 	if window == 0 {
 		window = defaultWindow
 	}
-	if len(r.told) >= sweepAbove {
+	if len(r.reported) >= sweepAbove {
 		r.sweep(now)
 	}
-	r.told[key] = telling{note: hash, changed: now.Add(min(window, changeWindow)), till: now.Add(window)}
+	r.reported[key] = telling{note: hash, changed: now.Add(min(window, changeWindow)), till: now.Add(window)}
 	return true
 }
 
 func (r *Recorder) sweep(now time.Time) {
-	for key, last := range r.told {
+	for key, last := range r.reported {
 		if !now.Before(last.till) {
-			delete(r.told, key)
+			delete(r.reported, key)
 		}
 	}
 }

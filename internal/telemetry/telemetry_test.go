@@ -356,14 +356,14 @@ func TestRefusedEvictionsAreReportedOncePerBudget(t *testing.T) {
 	recorder := telemetry.NewRecorder(sink, testingclock.NewFakePassiveClock(time.Unix(1_800_000_000, 0)))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	for _, c := range []struct {
-		pod     string
-		budgets []string
-		told    int
+		pod      string
+		budgets  []string
+		reported int
 	}{{"a", []string{"web"}, 1}, {"b", []string{"web"}, 0}, {"c", []string{"db"}, 1}, {"d", nil, 1}, {"e", nil, 1}, {"e", nil, 0}} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: c.pod}}
 		recorder.Emit(telemetry.EvictionRefused(node, pod, "no", c.budgets, time.Minute))
-		if got := len(sink.Events); got != c.told {
-			t.Errorf("pod %s of budgets %v: %d events, want %d", c.pod, c.budgets, got, c.told)
+		if got := len(sink.Events); got != c.reported {
+			t.Errorf("pod %s of budgets %v: %d events, want %d", c.pod, c.budgets, got, c.reported)
 		}
 		for len(sink.Events) > 0 {
 			<-sink.Events

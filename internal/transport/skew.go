@@ -70,12 +70,12 @@ func (s *Skew) measure(asked, answered, said time.Time) {
 	ahead := difference(asked, answered, said)
 	s.mu.Lock()
 	s.ahead = ahead
-	tell := (ahead - s.reported).Abs() > notable
-	if tell {
+	notify := (ahead - s.reported).Abs() > notable
+	if notify {
 		s.reported = ahead
 	}
 	s.mu.Unlock()
-	if tell && s.Changed != nil {
+	if notify && s.Changed != nil {
 		s.Changed(ahead)
 	}
 }

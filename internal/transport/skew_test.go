@@ -30,8 +30,8 @@ func TestTransport(t *testing.T) {
 	var date string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", date) }))
 	defer server.Close()
-	var told []time.Duration
-	skew := &Skew{Changed: func(ahead time.Duration) { told = append(told, ahead) }}
+	var reported []time.Duration
+	skew := &Skew{Changed: func(ahead time.Duration) { reported = append(reported, ahead) }}
 	client := &http.Client{Transport: skew.Transport(http.DefaultTransport)}
 	ask := func(said string) time.Duration {
 		date = said
@@ -43,22 +43,22 @@ func TestTransport(t *testing.T) {
 		return skew.Ahead()
 	}
 	at := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
-	if got := ask(at(0)); got != 0 || len(told) > 0 {
-		t.Errorf("with clocks that agree: skew %s, Changed called with %v", got, told)
+	if got := ask(at(0)); got != 0 || len(reported) > 0 {
+		t.Errorf("with clocks that agree: skew %s, Changed called with %v", got, reported)
 	}
 	if got := ask(at(-10 * time.Minute)).Round(time.Minute); got != 10*time.Minute {
 		t.Errorf("with a clock that is ten minutes ahead: skew %s", got)
 	}
 	ask(at(-10 * time.Minute))
-	if len(told) != 1 {
-		t.Errorf("Changed called with %v, want one call", told)
+	if len(reported) != 1 {
+		t.Errorf("Changed called with %v, want one call", reported)
 	}
 	if got := ask("yesterday").Round(time.Minute); got != 10*time.Minute {
 		t.Errorf("after a response without a time: skew %s", got)
 	}
 	ask(at(0))
-	if got := skew.Ahead(); got != 0 || len(told) != 2 {
-		t.Errorf("after the clock was set: skew %s, Changed called with %v", got, told)
+	if got := skew.Ahead(); got != 0 || len(reported) != 2 {
+		t.Errorf("after the clock was set: skew %s, Changed called with %v", got, reported)
 	}
 	var none *Skew
 	if none.Ahead() != 0 {

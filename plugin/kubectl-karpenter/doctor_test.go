@@ -442,18 +442,18 @@ func (c *clinic) blockedDrain() (heal func()) {
 // code and exit code 1.
 func TestDoctor(t *testing.T) {
 	c := newClinic(t)
-	var told string
+	var reported string
 	defer func() {
 		if t.Failed() {
-			t.Log(told)
+			t.Log(reported)
 		}
 	}()
 	eventually(t, "all is well", func() bool {
 		codes, report, err := c.consult(time.Now, "--patience=0s")
-		told = fmt.Sprintf("%v %+v", err, report)
+		reported = fmt.Sprintf("%v %+v", err, report)
 		return err == nil && len(codes) == 0 && report.Looked["permissions"] > 50 && report.Looked["nodePools"] == 1
 	})
-	t.Log(told)
+	t.Log(reported)
 	c.fitsTerminal()
 	c.reports()
 	remove := c.role("")
@@ -470,8 +470,8 @@ func TestDoctor(t *testing.T) {
 		eventually(t, "the doctor finds "+ill.codes, func() bool {
 			codes, report, err := c.consult(now, ill.arguments...)
 			text, _ := json.Marshal(report.Findings)
-			if got := fmt.Sprint(strings.Join(codes, " "), " ", string(text)); got != told {
-				told = got
+			if got := fmt.Sprint(strings.Join(codes, " "), " ", string(text)); got != reported {
+				reported = got
 				t.Log(got)
 			}
 			checkReport(t, &report)

@@ -25,8 +25,8 @@ const (
 // witnesses are the first objects that identify a cloud: of each rank for aws, and for kwok.
 type witnesses [ranks]struct{ aws, kwok string }
 
-// hear records which cloud an object identifies, if any.
-func (w *witnesses) hear(object *unstructured.Unstructured) {
+// add records which cloud an object identifies, if any.
+func (w *witnesses) add(object *unstructured.Unstructured) {
 	switch object.GetKind() {
 	case "Provisioner":
 		if kind, _, found := strings.Cut(textAt(object, "status", "nodeClass"), "/"); found {

@@ -46,7 +46,7 @@ func TestWitnesses(t *testing.T) {
 				if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
 					t.Fatal(err)
 				}
-				w.hear(object)
+				w.add(object)
 			}
 			kwok, because := w.kwok()
 			if kwok != test.kwok {

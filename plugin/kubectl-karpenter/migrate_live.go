@@ -81,7 +81,7 @@ func readCluster(ctx context.Context, to *offline.Connection) (*clusterContents,
 	var text bytes.Buffer
 	for _, kind := range migratedKinds {
 		err := kind.list(ctx, c, to.Namespace, func(object *unstructured.Unstructured) error {
-			cluster.clouds.hear(object)
+			cluster.clouds.add(object)
 			if kind.witness {
 				return nil
 			}

@@ -53,12 +53,12 @@ func (b *bench) arrival() error {
 		return err
 	}
 	for _, k := range newcomers {
-		took, cpu, decided := k.arrive(store)
-		slices.Sort(took)
+		elapsed, cpu, decided := k.arrive(store)
+		slices.Sort(elapsed)
 		slices.Sort(cpu)
 		ms := func(d time.Duration) string { return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 2, 64) }
-		middle := took[len(took)/2]
-		row(k.name, decided, verdict(ms(middle), middle >= arrivalLimit), ms(took[len(took)*95/100]), ms(cpu[len(cpu)/2]))
+		middle := elapsed[len(elapsed)/2]
+		row(k.name, decided, verdict(ms(middle), middle >= arrivalLimit), ms(elapsed[len(elapsed)*95/100]), ms(cpu[len(cpu)/2]))
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ var newcomers = []newcomer{
 }
 
 // arrive creates one pod after the other; each is deleted before the next is created.
-func (k newcomer) arrive(store *cluster.Store) (took, cpu []time.Duration, decided string) {
+func (k newcomer) arrive(store *cluster.Store) (elapsed, cpu []time.Duration, decided string) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	store.Snapshot(now)
 	for i := range arrivals {
@@ -96,7 +96,7 @@ func (k newcomer) arrive(store *cluster.Store) (took, cpu []time.Duration, decid
 		before, start := processCPU(), time.Now()
 		store.Saw(pod)
 		p := placement.Schedule(store.Snapshot(now), placement.Options{NodePrice: placement.ProductionNodePrice})
-		took, cpu = append(took, time.Since(start)), append(cpu, processCPU()-before)
+		elapsed, cpu = append(elapsed, time.Since(start)), append(cpu, processCPU()-before)
 		switch {
 		case len(p.Placed) == 1 && len(p.Claims) == 0:
 			decided = "existing node"
@@ -108,7 +108,7 @@ func (k newcomer) arrive(store *cluster.Store) (took, cpu []time.Duration, decid
 		store.Gone(pod)
 		store.Snapshot(now)
 	}
-	return took, cpu, decided
+	return elapsed, cpu, decided
 }
 
 func newPod(i int) *corev1.Pod {
@@ -159,7 +159,7 @@ func storeOf(ctx context.Context, w *workload.World, folder string) (*cluster.St
 	if err != nil {
 		return nil, err
 	}
-	tell(store, w)
+	notify(store, w)
 	go func() { _ = store.Start(ctx) }() // ends with the context
 	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		for _, p := range store.Snapshot(time.Now()).Pools {
@@ -175,8 +175,8 @@ func storeOf(ctx context.Context, w *workload.World, folder string) (*cluster.St
 	return store, nil
 }
 
-// tell shows the store ready pools, nodes with their claims, and pods.
-func tell(store *cluster.Store, w *workload.World) {
+// notify shows the store ready pools, nodes with their claims, and pods.
+func notify(store *cluster.Store, w *workload.World) {
 	for i := range w.Pools {
 		pool := &w.Pools[i]
 		pool.UID, pool.ResourceVersion = types.UID(pool.Name), "1"

@@ -32,7 +32,7 @@ func child(procs int, name string, args ...string) ([]byte, used, error) {
 	if err != nil {
 		return nil, used{}, err
 	}
-	report, tell, err := os.Pipe()
+	report, notify, err := os.Pipe()
 	if err != nil {
 		return nil, used{}, err
 	}
@@ -40,9 +40,9 @@ func child(procs int, name string, args ...string) ([]byte, used, error) {
 	command := exec.CommandContext(context.Background(), self, append([]string{spawnVerb, name}, args...)...)
 	command.Env = append(os.Environ(), "GOMAXPROCS="+strconv.Itoa(procs))
 	var out, complaints bytes.Buffer
-	command.Stdout, command.Stderr, command.ExtraFiles = &out, &complaints, []*os.File{tell}
+	command.Stdout, command.Stderr, command.ExtraFiles = &out, &complaints, []*os.File{notify}
 	err = command.Run()
-	tell.Close() // the data fits the pipe's buffer
+	notify.Close() // the data fits the pipe's buffer
 	if err != nil {
 		return nil, used{}, fmt.Errorf("running %s %q: %w\n%s", name, args, err, complaints.Bytes())
 	}

@@ -156,12 +156,12 @@ func TestArrival(t *testing.T) {
 	}
 	want := []string{"existing node", "existing node", "existing node", "new node"}
 	for i, k := range newcomers {
-		took, cpu, decided := k.arrive(store)
+		elapsed, cpu, decided := k.arrive(store)
 		if decided != want[i] {
 			t.Errorf("%s: the first arrival is placed on %s, want %s", k.name, decided, want[i])
 		}
-		if len(took) != arrivals || len(cpu) != arrivals {
-			t.Errorf("%s: %d durations and %d CPU times, want %d of each", k.name, len(took), len(cpu), arrivals)
+		if len(elapsed) != arrivals || len(cpu) != arrivals {
+			t.Errorf("%s: %d durations and %d CPU times, want %d of each", k.name, len(elapsed), len(cpu), arrivals)
 		}
 	}
 }

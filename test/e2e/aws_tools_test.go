@@ -75,17 +75,17 @@ func (s *awsStage) toldByTop(environment []string, source string, flags ...strin
 	if !strings.HasPrefix(fleet.PriceSource, source) {
 		s.t.Fatalf("kubectl karpenter top %v: the prices come from %q, want %q", flags, fleet.PriceSource, source)
 	}
-	told := map[string]string{}
+	reported := map[string]string{}
 	for _, n := range fleet.Nodes {
-		told[n.Name] = fmt.Sprint(n.InstanceType, n.Zone, n.CapacityType)
+		reported[n.Name] = fmt.Sprint(n.InstanceType, n.Zone, n.CapacityType)
 		if n.PricePerHour <= 0 {
 			s.t.Errorf("kubectl karpenter top %v: node %s costs %v", flags, n.Name, n.PricePerHour)
 		}
 	}
 	for _, pod := range s.pods("app") {
 		node := s.node(pod)
-		if is := node.Labels[corev1.LabelInstanceTypeStable] + node.Labels[corev1.LabelTopologyZone] + node.Labels[karpv1.LabelCapacityType]; told[node.Name] != is {
-			s.t.Errorf("kubectl karpenter top %v: node %s is %q, want %q", flags, node.Name, told[node.Name], is)
+		if is := node.Labels[corev1.LabelInstanceTypeStable] + node.Labels[corev1.LabelTopologyZone] + node.Labels[karpv1.LabelCapacityType]; reported[node.Name] != is {
+			s.t.Errorf("kubectl karpenter top %v: node %s is %q, want %q", flags, node.Name, reported[node.Name], is)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (s *stage) burst(replicas int, proactive bool) string {
 	begun := time.Now()
 	s.scale("app", replicas)
 	await(s.t, 10*patience, fmt.Sprintf("%d pods to run", replicas), s.running("app", replicas))
-	ready, took := time.Since(begun), s.controller.takes(s.t)
+	ready, elapsed := time.Since(begun), s.controller.takes(s.t)
 	plans, last := s.creations(log, begun)
 	claims := s.ledger.claimsOf(s.name)[old:]
 	used := map[string]bool{}
@@ -79,7 +79,7 @@ func (s *stage) burst(replicas int, proactive bool) string {
 	}
 	return fmt.Sprintf("| %d | %t | %.1f s | %.1f s | %d | %d | %.1f s | %d MiB |",
 		replicas, proactive, last.Seconds(), ready.Seconds(), plans, len(claims),
-		took.cpu-before.cpu, took.peak>>20)
+		elapsed.cpu-before.cpu, elapsed.peak>>20)
 }
 
 // creations returns how many plans have created claims according to the log, and when the last did, after begun.

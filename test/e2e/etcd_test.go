@@ -30,8 +30,8 @@ func TestSlowEtcd(t *testing.T) {
 	disk.slow(10 * time.Second)
 	back := time.Now()
 	await(t, patience, "the controller to decide", s.decided(before, 12))
-	took := time.Since(back)
-	promised(t, "from etcd's recovery to the controller's decision", took, 10*time.Second)
+	elapsed := time.Since(back)
+	promised(t, "from etcd's recovery to the controller's decision", elapsed, 10*time.Second)
 	await(t, patience, "all pods to run", s.running("app", 36))
 	s.checkBought("etcd was slow", before, 12)
 	if now := s.ledger.count(s.name); now.claims != 12 || now.nodes != 12 {

@@ -28,11 +28,11 @@ func only(t *testing.T) {
 
 // promised compares a duration with its limit on the machine of a nightly run, which runs nothing else. Elsewhere it
 // only logs it.
-func promised(t *testing.T, what string, took, limit time.Duration) {
+func promised(t *testing.T, what string, elapsed, limit time.Duration) {
 	t.Helper()
-	t.Logf("%s: %s, the limit is %s", what, took, limit)
-	if effort(0, 0, 1) == 1 && took > limit {
-		t.Errorf("%s: %s, want %s at most", what, took, limit)
+	t.Logf("%s: %s, the limit is %s", what, elapsed, limit)
+	if effort(0, 0, 1) == 1 && elapsed > limit {
+		t.Errorf("%s: %s, want %s at most", what, elapsed, limit)
 	}
 }
 
@@ -84,8 +84,8 @@ func TestKilledLeader(t *testing.T) {
 	}
 	lost := held.Spec.RenewTime.Add(time.Duration(*held.Spec.LeaseDurationSeconds) * time.Second)
 	await(t, patience, "the standby to decide", s.decided(before, 8))
-	took := time.Since(lost)
-	promised(t, "from the end of the Lease to the standby's decision", took, 5*time.Second)
+	elapsed := time.Since(lost)
+	promised(t, "from the end of the Lease to the standby's decision", elapsed, 5*time.Second)
 	await(t, patience, "all pods to run", s.running("app", 24))
 	s.checkBought("the leader bought", before, 8)
 }
@@ -142,8 +142,8 @@ func TestAPIServerAway(t *testing.T) {
 	back := time.Now()
 	road.open()
 	await(t, patience, "the controller to decide", s.decided(before, 8))
-	took := time.Since(back)
-	promised(t, "from the API server's return to the controller's decision", took, 10*time.Second)
+	elapsed := time.Since(back)
+	promised(t, "from the API server's return to the controller's decision", elapsed, 10*time.Second)
 	await(t, patience, "all pods to run", s.running("app", 24))
 	s.checkBought("the API server was away", before, 8)
 	if now := s.ledger.count(s.name); now.claims != 8 || now.nodes != 8 {

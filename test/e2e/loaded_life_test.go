@@ -176,11 +176,11 @@ func (l *loaded) grow(pods int) time.Duration {
 		}
 	}
 	await(l.t, 10*time.Minute, "the claims for pending pods", arrived("NodeClaim"))
-	took := time.Since(begun)
+	elapsed := time.Since(begun)
 	await(l.t, 10*time.Minute, "their machines", arrived("Node"))
 	idle(10 * time.Second) // until surplus launches have finished
 	l.stay(want, want+zones)
-	return took
+	return elapsed
 }
 
 // pend creates pods that are marked unschedulable.

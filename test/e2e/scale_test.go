@@ -46,7 +46,7 @@ func (s *stage) measure(nodes int, log string) string {
 	pods, begun, before := nodes*podsPerNode, time.Now(), s.controller.takes(s.t)
 	s.scale("app", pods)
 	await(s.t, hour, fmt.Sprintf("%d pods to run", pods), s.running("app", pods))
-	up, took := time.Since(begun), s.controller.takes(s.t)
+	up, elapsed := time.Since(begun), s.controller.takes(s.t)
 	now := s.ledger.count(s.name)
 	if most := nodes + nodes/100 + 1; now.nodes < nodes || now.nodes > most {
 		s.t.Errorf("%d nodes for %d pods, want %d to %d", now.nodes, pods, nodes, most)
@@ -65,7 +65,7 @@ func (s *stage) measure(nodes int, log string) string {
 	idle(time.Minute)
 	anew := s.controller.takes(s.t)
 	const row = "| %d | %d | %.0f s | %.1f s | %.1f s | %.1f s | %d MiB | %d MiB | %d MiB |"
-	return fmt.Sprintf(row, s.ledger.count(s.name).nodes, pods, up.Seconds(), took.cpu-before.cpu, still.cpu-quiet.cpu, anew.cpu, took.peak>>20, still.resident>>20, anew.peak>>20)
+	return fmt.Sprintf(row, s.ledger.count(s.name).nodes, pods, up.Seconds(), elapsed.cpu-before.cpu, still.cpu-quiet.cpu, anew.cpu, elapsed.peak>>20, still.resident>>20, anew.peak>>20)
 }
 
 // idle waits without creating work: the usage of an idle controller is measured.

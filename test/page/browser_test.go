@@ -109,7 +109,7 @@ func openAt(t *testing.T, address string, width, height int64) *session {
 			if err != nil {
 				return
 			}
-			s.hear(m)
+			s.add(m)
 		}
 	}()
 	s.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(address))
@@ -118,8 +118,8 @@ func openAt(t *testing.T, address string, width, height int64) *session {
 	return s
 }
 
-// hear keeps errors of the page.
-func (s *session) hear(m chromedp.ConsoleMessage) {
+// add keeps errors of the page.
+func (s *session) add(m chromedp.ConsoleMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.IsException() || m.Type == "error" {

@@ -36,7 +36,7 @@ func (e *examination) cluster(ctx context.Context) {
 		}
 		return err
 	})
-	told := err != nil // a finding about the cluster is recorded below
+	reported := err != nil // a finding about the cluster is recorded below
 	if known := call.KindOf(err) != call.NotFound; !known && e.opts.Kubernetes.Endpoint == "" {
 		e.found(ClusterUnknown, object, "set --cluster-name (settings.clusterName) to a name that `aws eks list-clusters` lists; for a cluster outside of EKS, also set --cluster-endpoint",
 			"EKS has no cluster %q in %s", e.opts.Cluster, e.opts.Region)
@@ -45,7 +45,7 @@ func (e *examination) cluster(ctx context.Context) {
 	}
 	e.facts, err = e.sources.Cluster.Facts(ctx)
 	var same *call.Error // the facts make only this call
-	if err != nil && !(told && errors.As(err, &same)) {
+	if err != nil && !(reported && errors.As(err, &same)) {
 		e.found(CannotLook, object, "set --cluster-endpoint and --cluster-ca-bundle, or allow "+permission,
 			"the cluster data for nodes is not known: %s", err)
 	}

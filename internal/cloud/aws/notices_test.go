@@ -27,9 +27,11 @@ import (
 // A decision is applied to the claim that it is about, and not to another claim of the same name.
 func TestAct(t *testing.T) {
 	w := newWorld(t, "m5.large")
-	var told, disrupted []string
+	var reported, disrupted []string
 	p := w.provider(t, func(o *Options) {
-		o.Observer.Event = func(object client.Object, e interruption.Event) { told = append(told, object.GetName()+" "+e.Reason) }
+		o.Observer.Event = func(object client.Object, e interruption.Event) {
+			reported = append(reported, object.GetName()+" "+e.Reason)
+		}
 		o.Observer.Disrupted = func(claim *karpv1.NodeClaim, kind interruption.Kind) {
 			disrupted = append(disrupted, claim.Name+" "+string(kind))
 		}
@@ -56,8 +58,8 @@ func TestAct(t *testing.T) {
 	stranger.Claim.UID = "another"
 	check(t, p.act(t.Context(), stranger))
 	check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
-	if len(told)+len(disrupted) > 0 || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "" {
-		t.Fatalf("a claim of the same name was changed: %v, %v", told, disrupted)
+	if len(reported)+len(disrupted) > 0 || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "" {
+		t.Fatalf("a claim of the same name was changed: %v, %v", reported, disrupted)
 	}
 
 	claim.Finalizers = []string{karpv1.FinalizerTermination}
@@ -67,7 +69,7 @@ func TestAct(t *testing.T) {
 	if claim.DeletionTimestamp == nil || claim.Annotations[karpv1.AnnotationTerminationTimestamp] != "2026-11-20T12:02:00Z" {
 		t.Errorf("deleted %v, deadline %q", claim.DeletionTimestamp, claim.Annotations[karpv1.AnnotationTerminationTimestamp])
 	}
-	if diff := cmp.Diff([]string{"taken SpotInterrupted"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"taken SpotInterrupted"}, reported); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"taken spot_interrupted"}, disrupted); diff != "" {
@@ -121,9 +123,9 @@ func TestDeadlineOfAnotherClaim(t *testing.T) {
 // If the account may not launch spot instances, this is reported once per claim, and claims launch on demand meanwhile.
 func TestSpotRoleMissing(t *testing.T) {
 	w := newWorld(t, "m5.large")
-	var told []interruption.Event
+	var reported []interruption.Event
 	p := w.provider(t, func(o *Options) {
-		o.Observer.Event = func(_ client.Object, e interruption.Event) { told = append(told, e) }
+		o.Observer.Event = func(_ client.Object, e interruption.Event) { reported = append(reported, e) }
 	})
 	check(t, w.sim.Reject("", "", karpv1.CapacityTypeSpot, awssim.Refusal{Code: "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
 		Message: "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances."}))
@@ -132,14 +134,14 @@ func TestSpotRoleMissing(t *testing.T) {
 		t.Fatal("a spot instance was launched without the role")
 	}
 	switch {
-	case len(told) != 1:
-		t.Errorf("len(told) is %v, want 1, events %+v", len(told), told)
-	case told[0].Reason != "SpotSLRCreationFailed":
-		t.Errorf(`told[0].Reason is %v, want "SpotSLRCreationFailed"`, told[0].Reason)
-	case !told[0].Warning:
-		t.Errorf("told[0].Warning is false, events %+v", told)
-	case !strings.Contains(told[0].Message, "AWSServiceRoleForEC2Spot"):
-		t.Errorf(`told[0].Message lacks "AWSServiceRoleForEC2Spot", events %+v`, told)
+	case len(reported) != 1:
+		t.Errorf("len(told) is %v, want 1, events %+v", len(reported), reported)
+	case reported[0].Reason != "SpotSLRCreationFailed":
+		t.Errorf(`told[0].Reason is %v, want "SpotSLRCreationFailed"`, reported[0].Reason)
+	case !reported[0].Warning:
+		t.Errorf("told[0].Warning is false, events %+v", reported)
+	case !strings.Contains(reported[0].Message, "AWSServiceRoleForEC2Spot"):
+		t.Errorf(`told[0].Message lacks "AWSServiceRoleForEC2Spot", events %+v`, reported)
 	}
 	machine, err := p.Launch(t.Context(), claim)
 	check(t, err)

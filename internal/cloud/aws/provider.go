@@ -100,9 +100,9 @@ type Provider struct {
 	prices      *instance.Prices
 	memory      *instance.Memory
 	catalogs    *catalogCache
-	// told is the version of unavailable for which Changed was last called.
-	told atomic.Uint64
-	wake chan struct{}
+	// reported is the version of unavailable for which Changed was last called.
+	reported atomic.Uint64
+	wake     chan struct{}
 	// ask is called before a claim is deleted because of information from EC2 (see AskBeforeRemoval). It may be nil.
 	ask func(ctx context.Context, removals []cloud.Removal) ([]bool, error)
 	// overlay changes the types of a pool for a launch. It may be nil.
@@ -227,7 +227,7 @@ func (p *Provider) Refreshed() { p.opts.Changed() }
 
 // refused announces that offerings may have been marked unavailable.
 func (p *Provider) refused() {
-	if version := p.unavailable.Version(); p.told.Swap(version) == version {
+	if version := p.unavailable.Version(); p.reported.Swap(version) == version {
 		return
 	}
 	p.opts.Changed()

@@ -62,7 +62,7 @@ func launchThousand(t *testing.T, kinds, fleets int, within time.Duration) {
 			t.Errorf("no capacity: %v", err)
 		}
 	}
-	took := time.Since(began)
+	elapsed := time.Since(began)
 	throttled := 0
 	calls := map[string]int{}
 	for c, n := range w.sim.Calls() {
@@ -71,7 +71,7 @@ func launchThousand(t *testing.T, kinds, fleets int, within time.Duration) {
 			throttled += n
 		}
 	}
-	t.Logf("%d kinds: %s, calls %v, %d throttled", kinds, took, calls, throttled)
+	t.Logf("%d kinds: %s, calls %v, %d throttled", kinds, elapsed, calls, throttled)
 	switch {
 	case calls["CreateFleet"] != fleets:
 		t.Errorf(`calls["CreateFleet"] is %v, want %v`, calls["CreateFleet"], fleets)
@@ -80,8 +80,8 @@ func launchThousand(t *testing.T, kinds, fleets int, within time.Duration) {
 	case throttled > 0:
 		t.Errorf("throttled is %v, want at most 0", throttled)
 	}
-	if took > within {
-		t.Errorf("it took %s, want at most %s", took, within)
+	if elapsed > within {
+		t.Errorf("it took %s, want at most %s", elapsed, within)
 	}
 	if n := len(w.sim.Instances()); n != 1000 {
 		t.Errorf("%d instances were launched", n)

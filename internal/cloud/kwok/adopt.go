@@ -21,9 +21,9 @@ import (
 // records: its machine is the Node. When this provider starts, it creates a record for each such Node, which is a
 // regular machine from then on. Upstream's provider still recognizes the Node if the cluster is migrated back.
 
-// foreign reports whether upstream's provider created the Node: it has the name, the provider ID and the node class of
+// fromUpstream reports whether upstream's provider created the Node: it has the name, the provider ID and the node class of
 // such a Node, and no annotation that refers to a record.
-func foreign(node *corev1.Node) bool {
+func fromUpstream(node *corev1.Node) bool {
 	name, ours := machineOf(node.Spec.ProviderID)
 	_, recorded := node.Annotations[AnnotationRecord]
 	return ours && name == node.Name && !recorded && node.DeletionTimestamp.IsZero() &&
@@ -40,7 +40,7 @@ func (p *Provider) unadopted(ctx context.Context, name string) (*cloud.Machine, 
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
-	if err != nil || !foreign(node) {
+	if err != nil || !fromUpstream(node) {
 		return nil, notFound(providerScheme + name)
 	}
 	return recordOf(node).machine(), nil

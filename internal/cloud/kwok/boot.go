@@ -88,7 +88,7 @@ func (p *Provider) resume(ctx context.Context) error {
 	var errs []error
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		if foreign(node) {
+		if fromUpstream(node) {
 			if err := p.adopt(ctx, node); err != nil {
 				log.FromContext(ctx).Error(err, "adopting a node without a record; it is tried again", "node", node.Name)
 				errs = append(errs, err)

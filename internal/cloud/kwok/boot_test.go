@@ -298,17 +298,17 @@ func testForeignNodes(t *testing.T, w *world) {
 	other := w.provider(t, func(o *Options) { o.Namespace = "default" })
 	neighbor := w.launch(t, other, w.claim())
 	advance(t, other, neighbor)
-	foreign := &corev1.Node{
+	fromUpstream := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "kwok-" + w.namespace, Labels: map[string]string{fakeNode: "fake"}},
 		Spec:       corev1.NodeSpec{ProviderID: providerScheme + "kwok-" + w.namespace},
 	}
-	w.create(t, foreign)
+	w.create(t, fromUpstream)
 	start(t, w.provider(t))
 	eventually(t, "the node without a machine is gone", func() bool { return w.node(t, orphan) == nil })
-	if err := p.Terminate(t.Context(), foreign.Spec.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
+	if err := p.Terminate(t.Context(), fromUpstream.Spec.ProviderID); !errors.Is(err, cloud.ErrNotFound) {
 		t.Errorf("Terminate of a foreign machine: %v, want ErrNotFound", err)
 	}
-	if w.node(t, neighbor) == nil || w.node(t, &cloud.Machine{ProviderID: foreign.Spec.ProviderID}) == nil {
+	if w.node(t, neighbor) == nil || w.node(t, &cloud.Machine{ProviderID: fromUpstream.Spec.ProviderID}) == nil {
 		t.Error("a node of another provider was deleted")
 	}
 	wantGone(t, other, neighbor)

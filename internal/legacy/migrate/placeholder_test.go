@@ -61,7 +61,7 @@ func TestPlaceholders(t *testing.T) {
 func TestExpireAfterWithoutTemplate(t *testing.T) {
 	for _, version := range []string{"v1beta1", "v1"} {
 		notes, printed := toldOf(t, "apiVersion: karpenter.sh/"+version+"\nkind: NodePool\nmetadata: {name: default}\nspec:\n  disruption:\n    consolidationPolicy: WhenEmpty\n    expireAfter: 2592000\n")
-		told := slices.ContainsFunc(notes, func(n string) bool {
+		reported := slices.ContainsFunc(notes, func(n string) bool {
 			return strings.Contains(n, "moved to spec.template.spec.expireAfter")
 		})
 		var pool struct {
@@ -74,7 +74,7 @@ func TestExpireAfterWithoutTemplate(t *testing.T) {
 			t.Fatalf("%v\n%s", err, printed)
 		}
 		switch stays := pool.Spec.Disruption["expireAfter"]; {
-		case !told:
+		case !reported:
 			t.Errorf("%s: told is false, %q\n%s", version, notes, printed)
 		case stays != nil:
 			t.Errorf("%s: stays is %v, want nil, %q\n%s", version, stays, notes, printed)

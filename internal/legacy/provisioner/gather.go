@@ -68,7 +68,7 @@ func (r *Reconciler) gather(ctx context.Context) (*view, error) {
 		kept := v.keeper(s)
 		others := kept != "" && kept != r.class()
 		if others {
-			if _, told := r.others.LoadOrStore(s.GetUID(), true); !told {
+			if _, reported := r.others.LoadOrStore(s.GetUID(), true); !reported {
 				ctrl.LoggerFrom(ctx).Info("an older object is handled by the controller of another provider", "object", s.name(),
 					"nodeClass", kept)
 			}

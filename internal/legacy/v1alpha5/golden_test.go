@@ -49,7 +49,7 @@ func golden(t *testing.T, file string) {
 	}
 	objects, settings, inputs := inputsOf(t, archive)
 	results := Translate(objects, settings)
-	inputs.Files = append(inputs.Files, txtar.File{Name: "want.yaml", Data: manifests(t, results)}, txtar.File{Name: "notes", Data: told(results)})
+	inputs.Files = append(inputs.Files, txtar.File{Name: "want.yaml", Data: manifests(t, results)}, txtar.File{Name: "notes", Data: reported(results)})
 	if *update {
 		if err := os.WriteFile(file, txtar.Format(inputs), 0o644); err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func manifests(t testing.TB, results []Result) []byte {
 	return text.Bytes()
 }
 
-func told(results []Result) []byte {
+func reported(results []Result) []byte {
 	var text bytes.Buffer
 	for _, r := range results {
 		text.WriteString(r.Kind + " " + r.Name + " (" + r.Version + ")\n")

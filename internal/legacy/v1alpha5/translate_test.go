@@ -60,8 +60,8 @@ func TestTooManyTerms(t *testing.T) {
 			objects := documents(t, []byte(strings.ReplaceAll(
 				"{apiVersion: karpenter.k8s.aws/v1alpha1, kind: AWSNodeTemplate, metadata: {name: x}, spec: {"+spec+"}}", "MANY", many)))
 			result := Translate(objects, Settings{ClusterName: "test", DefaultInstanceProfile: "nodes"})[0]
-			if len(result.Classes) > 0 || !strings.Contains(string(told([]Result{result})), "terms, want at most 30") {
-				t.Errorf("%d classes, notes:\n%s", len(result.Classes), told([]Result{result}))
+			if len(result.Classes) > 0 || !strings.Contains(string(reported([]Result{result})), "terms, want at most 30") {
+				t.Errorf("%d classes, notes:\n%s", len(result.Classes), reported([]Result{result}))
 			}
 		})
 	}

@@ -50,20 +50,20 @@ func TestIgnored(t *testing.T) {
 				t.Fatal(err)
 			}
 			annotate(now, test.key, strings.ReplaceAll(test.text, "DIGEST", digest(now)))
-			var told []*BoundError
-			c := Converter{Ignored: func(err *BoundError) { told = append(told, err) }}
+			var reported []*BoundError
+			c := Converter{Ignored: func(err *BoundError) { reported = append(reported, err) }}
 			got, err := c.FromV1(now)
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantSame(t, "from v1", without(want, AnnotationV1), without(without(got, AnnotationV1), test.key))
-			if len(told) != 1 || told[0].Kind != "NodePool" {
-				t.Fatalf("errors %v, want one about a NodePool", told)
+			if len(reported) != 1 || reported[0].Kind != "NodePool" {
+				t.Fatalf("errors %v, want one about a NodePool", reported)
 			}
-			if got := told[0]; got.Annotation != test.key || !strings.HasPrefix(got.Why, test.why) {
+			if got := reported[0]; got.Annotation != test.key || !strings.HasPrefix(got.Why, test.why) {
 				t.Fatalf("error %v, want one about %s: %s", got, test.key, test.why)
 			}
-			text := told[0].Error()
+			text := reported[0].Error()
 			if len(text) > 256 {
 				t.Errorf("%d bytes, want at most 256: %s", len(text), text)
 			}
@@ -87,14 +87,14 @@ func TestIgnoredBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	annotate(beta, AnnotationV1, `{"of":"`+digest(beta)+`","edits":[{"path":["spec"`+strings.Repeat(`,"a"`, 64)+`],"value":1}]}`)
-	var told []*BoundError
-	got, err := Converter{Ignored: func(err *BoundError) { told = append(told, err) }}.ToV1(beta)
+	var reported []*BoundError
+	got, err := Converter{Ignored: func(err *BoundError) { reported = append(reported, err) }}.ToV1(beta)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantSame(t, "to v1", want, got)
-	if len(told) != 1 || told[0].Annotation != AnnotationV1 {
-		t.Errorf("the caller was told %v, want one error about %s", told, AnnotationV1)
+	if len(reported) != 1 || reported[0].Annotation != AnnotationV1 {
+		t.Errorf("the caller was told %v, want one error about %s", reported, AnnotationV1)
 	}
 }
 
@@ -107,14 +107,15 @@ func TestManyDifferences(t *testing.T) {
 	}{{10, false}, {1500, false}, {3500, true}} {
 		now := object(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"x"},"spec":{"x":{` + fieldsOf("a", "1", test.fields) + `}}}`)
 		annotate(now, AnnotationV1Beta1, `{"of":"`+digest(now)+`","edits":[{"path":["spec","x"],"value":{"b":2}}]}`)
-		var told []*BoundError
-		c := Converter{Ignored: func(err *BoundError) { told = append(told, err) }}
+		var reported []*BoundError
+		c := Converter{Ignored: func(err *BoundError) { reported = append(reported, err) }}
 		beta, err := c.FromV1(now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if restored := present(child(beta, "spec", "x"), "b"); restored == test.ignored || (len(told) > 0) != test.ignored {
-			t.Errorf("%d fields: restored is %t and the caller was told %v, want that it is ignored: %t", test.fields, restored, told, test.ignored)
+		if restored := present(child(beta, "spec", "x"), "b"); restored == test.ignored || (len(reported) > 0) != test.ignored {
+			t.Errorf("%d fields: restored is %t and the caller was told %v, want that it is ignored: %t",
+				test.fields, restored, reported, test.ignored)
 		}
 		back, err := c.ToV1(beta)
 		if err != nil {

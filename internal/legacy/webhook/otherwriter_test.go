@@ -21,7 +21,7 @@ func TestRivals(t *testing.T) {
 			Service: &apiextensionsv1.ServiceReference{Namespace: name, Name: "karpenter", Path: new(Path), Port: new(int32(443))}}
 	}
 	p := &pointer{client: api, writers: otherWriters{now: clock.Now, wait: 30 * time.Second}}
-	var told error
+	var reported error
 	written := func(rounds int, apart time.Duration, other bool) (times int) {
 		t.Helper()
 		for range rounds {
@@ -37,23 +37,23 @@ func TestRivals(t *testing.T) {
 				}
 			}
 			var changed bool
-			if changed, told = p.pointTo(t.Context(), d.Name, config("ours")); changed {
+			if changed, reported = p.pointTo(t.Context(), d.Name, config("ours")); changed {
 				times++
 			}
 		}
 		return times
 	}
-	if n := written(freeCorrections-1, time.Second, true); n != freeCorrections-1 || told != nil {
-		t.Errorf("written %d times in %d rounds, reported %v; want each time, and nothing reported", n, freeCorrections-1, told)
+	if n := written(freeCorrections-1, time.Second, true); n != freeCorrections-1 || reported != nil {
+		t.Errorf("written %d times in %d rounds, reported %v; want each time, and nothing reported", n, freeCorrections-1, reported)
 	}
 	// In an hour: one more write at once, then after half a minute, one, two, four, and every five minutes.
 	if n := written(360, 10*time.Second, true); n < 12 || n > 17 {
 		t.Errorf("written %d times in an hour, want about 16", n)
 	}
-	if told == nil || !strings.Contains(told.Error(), "the service other/karpenter") {
-		t.Errorf("reported %v, want the other's service", told)
+	if reported == nil || !strings.Contains(reported.Error(), "the service other/karpenter") {
+		t.Errorf("reported %v, want the other's service", reported)
 	}
-	if n := written(120, 10*time.Second, false); n != 1 || told != nil {
-		t.Errorf("written %d times after the other has gone, reported %v; want once, and no error at the end", n, told)
+	if n := written(120, 10*time.Second, false); n != 1 || reported != nil {
+		t.Errorf("written %d times after the other has gone, reported %v; want once, and no error at the end", n, reported)
 	}
 }

@@ -100,8 +100,8 @@ func TestThrottledRetries(t *testing.T) {
 			_, err := client.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{})
 			w.must(err)
 		}
-		if took := time.Since(began); took < 3*time.Second {
-			t.Errorf("four calls at one a second took %v", took)
+		if elapsed := time.Since(began); elapsed < 3*time.Second {
+			t.Errorf("four calls at one a second took %v", elapsed)
 		}
 	})
 }
@@ -133,8 +133,8 @@ func TestFaults(t *testing.T) {
 		inject(Fault{Kind: FaultSlow, Count: 1, Delay: 7 * time.Second})
 		began := time.Now()
 		w.must(call())
-		if took := time.Since(began); took.Truncate(100*time.Millisecond) != 7*time.Second {
-			t.Errorf("a slow call took %v, want 7s", took)
+		if elapsed := time.Since(began); elapsed.Truncate(100*time.Millisecond) != 7*time.Second {
+			t.Errorf("a slow call took %v, want 7s", elapsed)
 		}
 		frozen := inject(Fault{Kind: FaultFreeze})
 		done := make(chan error, 1)

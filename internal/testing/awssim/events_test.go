@@ -74,14 +74,14 @@ func TestInterruption(t *testing.T) {
 		if diff := cmp.Diff([]string{states + "pending", states + "running"}, summaries(w.receive(ctx))); diff != "" {
 			t.Errorf("events of the launch -want +got:\n%s", diff)
 		}
-		told := make(chan []envelope)
-		go func() { told <- w.receive(ctx) }()
+		reported := make(chan []envelope)
+		go func() { reported <- w.receive(ctx) }()
 		w.pass(5 * time.Second)
 		began := time.Now()
 		w.must(w.Interrupt(id))
-		events := <-told
-		if took := time.Since(began); took > 100*time.Millisecond {
-			t.Errorf("a long poll returned %v after the notice", took)
+		events := <-reported
+		if elapsed := time.Since(began); elapsed > 100*time.Millisecond {
+			t.Errorf("a long poll returned %v after the notice", elapsed)
 		}
 		if diff := cmp.Diff([]string{"EC2 Spot Instance Interruption Warning"}, summaries(events)); diff != "" {
 			t.Fatalf("notice -want +got:\n%s", diff)

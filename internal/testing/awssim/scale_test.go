@@ -37,14 +37,14 @@ func TestManyLaunches(t *testing.T) {
 			})
 		}
 		group.Wait()
-		took, n := time.Since(began), len(w.Instances())
+		elapsed, n := time.Since(began), len(w.Instances())
 		switch {
 		case n != 300:
 			t.Errorf("n is %v, want 300", n)
-		case took < 50*time.Second:
-			t.Errorf("took is %v, want at least %v, %d", took, 50*time.Second, n)
-		case took > 2*time.Minute:
-			t.Errorf("took is %v, want at most %v, %d", took, 2*time.Minute, n)
+		case elapsed < 50*time.Second:
+			t.Errorf("took is %v, want at least %v, %d", elapsed, 50*time.Second, n)
+		case elapsed > 2*time.Minute:
+			t.Errorf("took is %v, want at most %v, %d", elapsed, 2*time.Minute, n)
 		}
 		if ok := w.Calls()[CallCount{"ec2", "CreateFleet", "OK"}]; ok != 300 {
 			t.Errorf("%d calls succeeded", ok)

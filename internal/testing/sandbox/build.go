@@ -134,7 +134,7 @@ func waitForLock(ctx context.Context, path string, progress func(string)) (*os.F
 	if err != nil {
 		return nil, err
 	}
-	start, told := time.Now(), time.Now()
+	start, reported := time.Now(), time.Now()
 	for {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
@@ -144,9 +144,9 @@ func waitForLock(ctx context.Context, path string, progress func(string)) (*os.F
 			_ = file.Close()
 			return nil, err
 		}
-		if time.Since(told) >= 5*time.Second {
+		if time.Since(reported) >= 5*time.Second {
 			progress(fmt.Sprintf("waiting for another process that builds the sandbox (%s)", time.Since(start).Round(time.Second)))
-			told = time.Now()
+			reported = time.Now()
 		}
 		select {
 		case <-ctx.Done():

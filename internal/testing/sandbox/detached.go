@@ -116,7 +116,7 @@ func awaitRunning(ctx context.Context, l layout, child *supervisor, progress fun
 	if child != nil {
 		ended = child.ended
 	}
-	told := ""
+	reported := ""
 	for {
 		gone := false
 		select {
@@ -152,9 +152,9 @@ func awaitRunning(ctx context.Context, l layout, child *supervisor, progress fun
 		case status.Phase == Stopped || gone:
 			return status, errors.New("the sandbox was stopped before it was ready")
 		}
-		if status.Message != told && progress != nil {
-			told = status.Message
-			progress(told)
+		if status.Message != reported && progress != nil {
+			reported = status.Message
+			progress(reported)
 		}
 	}
 }
@@ -219,14 +219,14 @@ func Down(ctx context.Context, dataDir string) (bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Second) // more than the grace periods of all components
 	defer cancel()
-	told := 0
+	reported := 0
 	check := func(context.Context) error {
 		id, held := lockHolder(l)
 		if !held {
 			return nil
 		}
-		if id != 0 && id != told {
-			told = id
+		if id != 0 && id != reported {
+			reported = id
 			if err := syscall.Kill(id, syscall.SIGTERM); err != nil {
 				return fmt.Errorf("ending the supervisor (process %d): %w", id, err)
 			}

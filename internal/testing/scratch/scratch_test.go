@@ -190,17 +190,17 @@ func TestHeld(t *testing.T) {
 
 // TestScript checks what happens to a command's folder for temporary files, also when the script is terminated.
 func TestScript(t *testing.T) {
-	const tell = `echo x > "$TMPDIR/a.log"; echo x > "$TMPDIR/data"; `
+	const notify = `echo x > "$TMPDIR/a.log"; echo x > "$TMPDIR/data"; `
 	for name, c := range map[string]struct {
 		command string
 		code    int
 		left    []string
 	}{
-		"passes":           {tell + "exit 0", 0, nil},
-		"fails":            {tell + "exit 3", 3, []string{marker, "a.log"}},
+		"passes":           {notify + "exit 0", 0, nil},
+		"fails":            {notify + "exit 3", 3, []string{marker, "a.log"}},
 		"fails, no logs":   {`echo x > "$TMPDIR/data"; exit 3`, 3, nil},
-		"the script ends":  {tell + `(trap "" HUP; sleep 600) & kill -TERM "$PPID"; wait`, 143, []string{marker, "a.log"}},
-		"it does not obey": {tell + `trap "" TERM; kill -TERM "$PPID"; while true; do sleep 600; done`, 143, []string{marker, "a.log"}},
+		"the script ends":  {notify + `(trap "" HUP; sleep 600) & kill -TERM "$PPID"; wait`, 143, []string{marker, "a.log"}},
+		"it does not obey": {notify + `trap "" TERM; kill -TERM "$PPID"; while true; do sleep 600; done`, 143, []string{marker, "a.log"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			base := t.TempDir()

@@ -44,8 +44,8 @@ func TestDo(t *testing.T) {
 		{"refused", refusal, "UnauthorizedOperation", Denied, "EC2 DescribeSubnets: UnauthorizedOperation: You are not authorized."},
 		{"no answer", context.DeadlineExceeded, NoAnswer, Transient, "EC2 DescribeSubnets: context deadline exceeded"},
 	} {
-		var told []Call
-		caller := &Caller{Timeout: time.Minute, Now: time.Now, Observe: func(c Call) { told = append(told, c) }}
+		var reported []Call
+		caller := &Caller{Timeout: time.Minute, Now: time.Now, Observe: func(c Call) { reported = append(reported, c) }}
 		out, err := Do(t.Context(), caller, "EC2", "DescribeSubnets", func(ctx context.Context) (int, error) {
 			if _, limited := ctx.Deadline(); !limited {
 				t.Errorf("%s: the call has no timeout", test.name)
@@ -53,14 +53,14 @@ func TestDo(t *testing.T) {
 			return 7, test.err
 		})
 		switch {
-		case len(told) != 1:
-			t.Errorf("%s: len(told) is %v, want 1, reported %+v", test.name, len(told), told)
-		case told[0].Code != test.code:
-			t.Errorf("%s: told[0].Code is %v, want %v", test.name, told[0].Code, test.code)
-		case told[0].Service != "EC2":
-			t.Errorf(`%s: told[0].Service is %v, want "EC2"`, test.name, told[0].Service)
-		case told[0].Operation != "DescribeSubnets":
-			t.Errorf(`%s: told[0].Operation is %v, want "DescribeSubnets"`, test.name, told[0].Operation)
+		case len(reported) != 1:
+			t.Errorf("%s: len(told) is %v, want 1, reported %+v", test.name, len(reported), reported)
+		case reported[0].Code != test.code:
+			t.Errorf("%s: told[0].Code is %v, want %v", test.name, reported[0].Code, test.code)
+		case reported[0].Service != "EC2":
+			t.Errorf(`%s: told[0].Service is %v, want "EC2"`, test.name, reported[0].Service)
+		case reported[0].Operation != "DescribeSubnets":
+			t.Errorf(`%s: told[0].Operation is %v, want "DescribeSubnets"`, test.name, reported[0].Operation)
 		}
 		if test.err == nil {
 			if out != 7 || err != nil {

@@ -12,7 +12,7 @@ type Unasked struct {
 // Sieve filters the items of a response, and counts those that were not asked for.
 type Sieve struct {
 	unasked Unasked
-	tell    func(Unasked)
+	notify  func(Unasked)
 }
 
 // Sieve returns a Sieve for the responses of an operation.
@@ -20,9 +20,9 @@ func (c *Caller) Sieve(service, operation string) *Sieve {
 	return NewSieve(service, operation, c.Unasked)
 }
 
-// NewSieve returns a Sieve that reports the removed items to tell, which may be nil.
-func NewSieve(service, operation string, tell func(Unasked)) *Sieve {
-	return &Sieve{Unasked{Service: service, Operation: operation}, tell}
+// NewSieve returns a Sieve that reports the removed items to notify, which may be nil.
+func NewSieve(service, operation string, notify func(Unasked)) *Sieve {
+	return &Sieve{Unasked{Service: service, Operation: operation}, notify}
 }
 
 // Keep returns asked. If it is false, it counts the item with the given ID.
@@ -36,7 +36,7 @@ func (s *Sieve) Keep(asked bool, id string) bool {
 
 // Close reports what was removed.
 func (s *Sieve) Close() {
-	if s.unasked.Count > 0 && s.tell != nil {
-		s.tell(s.unasked)
+	if s.unasked.Count > 0 && s.notify != nil {
+		s.notify(s.unasked)
 	}
 }

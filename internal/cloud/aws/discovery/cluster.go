@@ -49,8 +49,8 @@ type Cluster struct {
 	mu   sync.Mutex
 	last Facts // the last facts that could be read; empty before the first success
 	// asking is set while a caller reads the facts.
-	asking bool
-	told   string // the last unsupported version that was reported
+	asking   bool
+	reported string // the last unsupported version that was reported
 }
 
 func newCluster(api EKSAPI, kubernetes Kubernetes, calls *Caller, opts Options) *Cluster {
@@ -85,8 +85,8 @@ func (c *Cluster) Facts(ctx context.Context) (Facts, error) {
 		return c.last, fmt.Errorf("reading the facts of cluster %q: %w", c.opts.Cluster, err)
 	}
 	c.last = facts
-	if facts.Version != c.told && !Supported(facts.Version) && c.opts.Unsupported != nil {
-		c.told = facts.Version
+	if facts.Version != c.reported && !Supported(facts.Version) && c.opts.Unsupported != nil {
+		c.reported = facts.Version
 		c.opts.Unsupported(facts.Version)
 	}
 	return facts, nil

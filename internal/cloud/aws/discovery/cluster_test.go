@@ -101,7 +101,7 @@ func TestStalledCluster(t *testing.T) {
 		w.Pass(5 * time.Minute)
 		_, err = w.AWS.Inject(awssim.Fault{Kind: awssim.FaultFreeze, Service: "eks"})
 		w.Must(err)
-		took := func() (waited time.Duration, failed error) {
+		elapsed := func() (waited time.Duration, failed error) {
 			began := time.Now()
 			facts, err := w.Cluster.Facts(ctx)
 			if facts.Version != "1.35" {
@@ -111,7 +111,7 @@ func TestStalledCluster(t *testing.T) {
 		}
 		asked := make(chan error)
 		go func() {
-			waited, err := took()
+			waited, err := elapsed()
 			if waited < 10*time.Second || KindOf(err) != Transient {
 				t.Errorf("the caller that reads waited %v and got %v", waited, err)
 			}
@@ -119,12 +119,12 @@ func TestStalledCluster(t *testing.T) {
 		}()
 		w.Pass(time.Second)
 		for range 1000 {
-			if waited, err := took(); waited > 0 || err != nil {
+			if waited, err := elapsed(); waited > 0 || err != nil {
 				t.Fatalf("another caller waited %v during the read, and got %v", waited, err)
 			}
 		}
 		<-asked
-		if waited, err := took(); waited > 0 || err != nil {
+		if waited, err := elapsed(); waited > 0 || err != nil {
 			t.Errorf("a caller after the read waited %v, and got %v", waited, err)
 		}
 		w.AWS.Clear(0)

@@ -178,8 +178,8 @@ func TestErrors(t *testing.T) {
 				"(request "+call.RequestID) {
 				t.Errorf("%v: request ID %q in %q", test.fault.Kind, call.RequestID, err)
 			}
-			if took := time.Since(began); took > 31*time.Second {
-				t.Errorf("%v: took %v, want at most 30 s", test.fault.Kind, took)
+			if elapsed := time.Since(began); elapsed > 31*time.Second {
+				t.Errorf("%v: took %v, want at most 30 s", test.fault.Kind, elapsed)
 			}
 			want := test.code
 			if want == "" {

@@ -116,9 +116,9 @@ func (w *Watcher) handle(ctx context.Context, url string, messages []sqstypes.Me
 // handleOne reports whether the message is done and needs no redelivery.
 func (w *Watcher) handleOne(ctx context.Context, body string) bool {
 	n, err := notice.Parse(body)
-	tell(w.opts.Observer.Received, n.Kind)
+	notify(w.opts.Observer.Received, n.Kind)
 	if err != nil {
-		tell(w.opts.Observer.Spoilt, err)
+		notify(w.opts.Observer.Spoilt, err)
 		return true
 	}
 	ours, err := w.react(ctx, n)
@@ -127,9 +127,9 @@ func (w *Watcher) handleOne(ctx context.Context, body string) bool {
 		return false
 	}
 	if !ours {
-		tell(w.opts.Observer.Foreign, n.Kind)
+		notify(w.opts.Observer.Foreign, n.Kind)
 	} else if age := w.opts.Clock.Since(n.Sent); len(n.Instances) > 0 && !n.Sent.IsZero() {
-		tell(w.opts.Observer.Waited, max(age, 0))
+		notify(w.opts.Observer.Waited, max(age, 0))
 	}
 	return true
 }
@@ -147,6 +147,6 @@ func (w *Watcher) remove(ctx context.Context, url string, entries []sqstypes.Del
 		})
 	w.state(partDeleting, err)
 	if err == nil && len(out.Successful) > 0 {
-		tell(w.opts.Observer.Deleted, len(out.Successful))
+		notify(w.opts.Observer.Deleted, len(out.Successful))
 	}
 }

@@ -354,19 +354,19 @@ func TestTroubles(t *testing.T) {
 		w.Clear(denied)
 		w.Pass(time.Minute)
 		got = w.seen()
-		var told []string
+		var reported []string
 		for _, text := range got.troubles {
 			if strings.HasPrefix(text, "deleting: ") {
-				told = append(told, text)
+				reported = append(reported, text)
 			}
 		}
 		switch {
-		case len(told) != 2:
-			t.Errorf("troubles with deleting: len(told) is %v, want 2, %q", len(told), told)
-		case !strings.Contains(told[0], "needs the permission sqs:DeleteMessage on"):
-			t.Errorf(`troubles with deleting: told[0] lacks "needs the permission sqs:DeleteMessage on", %q`, told)
-		case told[1] != "deleting: <nil>":
-			t.Errorf(`troubles with deleting: told[1] is %v, want "deleting: <nil>"`, told[1])
+		case len(reported) != 2:
+			t.Errorf("troubles with deleting: len(told) is %v, want 2, %q", len(reported), reported)
+		case !strings.Contains(reported[0], "needs the permission sqs:DeleteMessage on"):
+			t.Errorf(`troubles with deleting: told[0] lacks "needs the permission sqs:DeleteMessage on", %q`, reported)
+		case reported[1] != "deleting: <nil>":
+			t.Errorf(`troubles with deleting: told[1] is %v, want "deleting: <nil>"`, reported[1])
 		case w.Queued() != 0:
 			t.Errorf("troubles with deleting: w.Queued() is %v, want 0", w.Queued())
 		}

@@ -88,7 +88,7 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 			w.failed(sighting.Kind, err)
 		}
 		if ours && checks.Count(sighting) {
-			tell(w.opts.Observer.Unhealthy, sighting.episode.category)
+			notify(w.opts.Observer.Unhealthy, sighting.episode.category)
 		}
 	}
 	return errors.Join(errs...)
@@ -149,7 +149,7 @@ func (w *Watcher) held(ctx context.Context, sightings []Sighting) (map[string]bo
 			delete(held, id)
 		}
 	}
-	tell(w.opts.Observer.Held, Held{Troubled: len(failing), Held: len(held)})
+	notify(w.opts.Observer.Held, Held{Troubled: len(failing), Held: len(held)})
 	return held, nil
 }
 

@@ -39,7 +39,7 @@ type Observer struct {
 	Spoilt func(error)
 }
 
-func tell[T any](f func(T), what T) {
+func notify[T any](f func(T), what T) {
 	if f != nil {
 		f(what)
 	}
@@ -134,7 +134,7 @@ func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 		ours = true
 		d := Decide(n, id, claim, rules)
 		if d.SoldOut != nil {
-			tell(w.opts.SoldOut, *d.SoldOut)
+			notify(w.opts.SoldOut, *d.SoldOut)
 		}
 		if d, err = w.secondLook(ctx, n, d); err != nil {
 			errs = append(errs, err)

@@ -16,7 +16,7 @@ type batcher[T any] struct {
 	full  int
 	do    func(key string, items []T)
 	// observe receives the size of every batch, and how long it was collected. It may be nil.
-	observe func(size int, took time.Duration)
+	observe func(size int, elapsed time.Duration)
 
 	mu   sync.Mutex
 	open map[string]*window[T]

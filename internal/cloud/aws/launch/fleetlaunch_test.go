@@ -628,8 +628,8 @@ func TestGovernor(t *testing.T) {
 		if n := w.count("CreateFleet", "RequestLimitExceeded"); n > 3 {
 			t.Errorf("%d of 100 calls were throttled", n)
 		}
-		if took := time.Since(began); took < 9*time.Second || took > 20*time.Second {
-			t.Errorf("100 calls took %v, want slightly more than the 10 s that EC2's burst of 50 and rate of 5 per second allow", took)
+		if elapsed := time.Since(began); elapsed < 9*time.Second || elapsed > 20*time.Second {
+			t.Errorf("100 calls took %v, want slightly more than the 10 s that EC2's burst of 50 and rate of 5 per second allow", elapsed)
 		}
 		if n := len(w.alive()); n != 100 {
 			t.Errorf("%d instances, want 100", n)

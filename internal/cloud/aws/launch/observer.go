@@ -16,7 +16,7 @@ type Observer struct {
 	// NotEnded receives an instance that EC2 did not terminate.
 	NotEnded func(zone, zoneID string)
 	// Batched receives the size of each batch of calls, and how long it was collected.
-	Batched func(batcher string, size int, took time.Duration)
+	Batched func(batcher string, size int, elapsed time.Duration)
 }
 
 // Refusal is an item that EC2 did not launch. Zone and ZoneID are empty if the request as a whole was refused.
@@ -66,10 +66,10 @@ func (l *Launcher) reportNotTerminated(i *ec2types.Instance) {
 }
 
 // batched returns the notification function of a batcher.
-func (l *Launcher) batched(name string) func(size int, took time.Duration) {
-	return func(size int, took time.Duration) {
+func (l *Launcher) batched(name string) func(size int, elapsed time.Duration) {
+	return func(size int, elapsed time.Duration) {
 		if l.opts.Observer.Batched != nil {
-			l.opts.Observer.Batched(name, size, took)
+			l.opts.Observer.Batched(name, size, elapsed)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func TestEntryOf(t *testing.T) {
 func TestRateLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newRateLimiter(clock.RealClock{}, Rate{Burst: 2, PerSecond: 4})
-		took := func(calls int) time.Duration {
+		elapsed := func(calls int) time.Duration {
 			began := time.Now()
 			for range calls {
 				if err := g.wait(t.Context()); err != nil {
@@ -236,26 +236,26 @@ func TestRateLimiter(t *testing.T) {
 			}
 			return time.Since(began).Round(10 * time.Millisecond)
 		}
-		if d := took(2); d != 0 {
+		if d := elapsed(2); d != 0 {
 			t.Errorf("a burst of 2 took %v", d)
 		}
-		if d := took(4); d != time.Second {
+		if d := elapsed(4); d != time.Second {
 			t.Errorf("4 calls at 4 a second took %v", d)
 		}
 		g.throttled()
-		if d := took(2); d != time.Second {
+		if d := elapsed(2); d != time.Second {
 			t.Errorf("2 calls after one was throttled took %v, want 1s at half the rate", d)
 		}
 		for range 100 {
 			g.throttled()
 		}
-		if d := took(1); d != 10*time.Second {
+		if d := elapsed(1); d != 10*time.Second {
 			t.Errorf("a call after many were throttled took %v, want 10s", d)
 		}
 		for range 100 {
 			g.succeeded()
 		}
-		if d := took(4); d != time.Second {
+		if d := elapsed(4); d != time.Second {
 			t.Errorf("4 calls after many passed took %v, want 1s at the full rate", d)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

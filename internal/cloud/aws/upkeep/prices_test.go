@@ -204,13 +204,13 @@ func TestRejected(t *testing.T) {
 		w.Must(w.prices.RefreshOnDemand(ctx))
 		w.book.MergeOnDemand(map[string]float64{"m5.large": 9.6}, time.Now()) // the list now has a hundredth of that
 		w.book.MergeOnDemand(map[string]float64{"m5.large": 959}, time.Now())
-		var told []string
+		var reported []string
 		w.prices.Rejected = func(kind string, merged instance.Merged) {
-			told = append(told, kind+": "+strings.Join(merged.Rejected, ", "))
+			reported = append(reported, kind+": "+strings.Join(merged.Rejected, ", "))
 		}
 		w.Must(w.prices.RefreshOnDemand(ctx))
-		if len(told) != 1 || !strings.HasPrefix(told[0], "on-demand: m5.large") {
-			t.Errorf("reported %q, want the price of m5.large", told)
+		if len(reported) != 1 || !strings.HasPrefix(reported[0], "on-demand: m5.large") {
+			t.Errorf("reported %q, want the price of m5.large", reported)
 		}
 	})
 }

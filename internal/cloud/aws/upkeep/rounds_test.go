@@ -20,7 +20,7 @@ func TestRounds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		began := time.Now()
 		var steady, troubled []time.Duration
-		var told []string
+		var reported []string
 		broken := errors.New("broken")
 		rounds := &Rounds{List: []Round{
 			{"steady", time.Hour, func(context.Context) error { steady = append(steady, time.Since(began)); return nil }},
@@ -36,7 +36,7 @@ func TestRounds(t *testing.T) {
 			if err != nil {
 				text = err.Error()
 			}
-			told = append(told, round+": "+text)
+			reported = append(reported, round+": "+text)
 		}}
 		done := make(chan error)
 		go func() { done <- rounds.Start(ctx) }()
@@ -55,7 +55,7 @@ func TestRounds(t *testing.T) {
 			t.Errorf("troubled -want +got:\n%s", diff)
 		}
 		if diff := cmp.Diff([]string{"troubled: broken", "troubled: broken", "troubled: broken", "troubled: broken",
-			"troubled: works again"}, told); diff != "" {
+			"troubled: works again"}, reported); diff != "" {
 			t.Errorf("told -want +got:\n%s", diff)
 		}
 		if !rounds.NeedLeaderElection() {
