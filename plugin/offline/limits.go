@@ -1,7 +1,9 @@
 package offline
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,54 +28,47 @@ type LimitOutcome struct {
 
 // limitsOf returns the limits of the pool, the one of which most is used first.
 func limitsOf(snap *model.Snapshot, pool *model.Pool) []LimitOutcome {
-	return limitList(snap, pool.Limit, pool.NodeLimit, pool.Used, pool.Nodes, func(r quantity.Resource) (int64, bool) {
+	return limitList(snap.Ledger.Lines(snap.Ledger.Own(pool.Name)...), func(r quantity.Resource) (int64, bool) {
 		return leastOf(snap, pool, pool.Start, r)
 	})
 }
 
 // limitList returns limits, the one of which most is used first. leastOf returns the least amount that a further node has,
 // if that is known.
-func limitList(snap *model.Snapshot, limits []int64, nodeLimit int64, used quantity.Vector, nodes int,
-	leastOf func(quantity.Resource) (int64, bool)) []LimitOutcome {
+func limitList(lines []model.Line, leastOf func(quantity.Resource) (int64, bool)) []LimitOutcome {
 	var list []LimitOutcome
-	add := func(resource string, used, limit, least int64, known bool) {
-		l := LimitOutcome{Resource: resource, Used: explain.Quantity(resource, used), Limit: explain.Quantity(resource, limit)}
-		if l.Reached = used >= limit; known {
-			l.Reached = least > max(0, limit-used)
+	for _, line := range lines {
+		least, known := int64(1), true
+		if line.Name != model.ResourceNodes {
+			least, known = leastOf(line.Resource)
 		}
-		if l.Reached && used < limit {
-			l.LeastNode = explain.Quantity(resource, least)
+		l := LimitOutcome{Resource: line.Name, Used: explain.Quantity(line.Name, line.Used), Limit: explain.Quantity(line.Name, line.Limit)}
+		if l.Reached = line.Left() == 0; known {
+			l.Reached = least > line.Left()
 		}
-		if limit > 0 {
-			l.share = float64(used) / float64(limit)
-		} else if used > 0 || l.Reached {
+		if l.Reached && line.Left() > 0 {
+			l.LeastNode = explain.Quantity(line.Name, least)
+		}
+		if line.Limit > 0 {
+			l.share = float64(line.Used) / float64(line.Limit)
+		} else if line.Used > 0 || l.Reached {
 			l.share = 1
 		}
-		at := 0
-		for at < len(list) && !l.before(&list[at]) {
-			at++
-		}
-		list = append(list[:at], append([]LimitOutcome{l}, list[at:]...)...)
+		list = append(list, l)
 	}
-	if nodeLimit != model.NoLimit {
-		add(model.ResourceNodes, int64(nodes), nodeLimit, 1, true)
-	}
-	for r, limit := range limits {
-		if limit != model.NoLimit {
-			r := quantity.Resource(r)
-			least, known := leastOf(r)
-			add(snap.Resources[r], used.At(r), limit, least, known)
-		}
-	}
+	slices.SortStableFunc(list, compareLimits)
 	return list
 }
 
-// before orders limits that are reached first, then by share.
-func (l *LimitOutcome) before(other *LimitOutcome) bool {
-	if l.Reached != other.Reached {
-		return l.Reached
+// compareLimits orders limits that are reached first, then by share.
+func compareLimits(a, b LimitOutcome) int {
+	if a.Reached != b.Reached {
+		if a.Reached {
+			return -1
+		}
+		return 1
 	}
-	return l.share > other.share
+	return cmp.Compare(b.share, a.share)
 }
 
 // leastOf returns the least amount that an eligible instance type of the pool with labels of the row has, or its least

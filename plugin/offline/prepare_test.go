@@ -88,7 +88,7 @@ func TestSimulateCompletesObjects(t *testing.T) {
 	if d.snap.Claim("a") == nil {
 		t.Error("the snapshot has no claim a")
 	}
-	if n := d.snap.Pool("default").Nodes; n != 2 {
+	if n := d.snap.Ledger.Nodes(d.snap.Ledger.Own("default")[0]).Used; n != 2 {
 		t.Errorf("the pool has %d nodes, want 2", n)
 	}
 }

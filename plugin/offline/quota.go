@@ -33,7 +33,7 @@ type invalidQuota struct{ name, why string }
 func (d *Decision) quotaOutcomes() []QuotaOutcome {
 	var list []QuotaOutcome
 	for _, q := range d.snap.Quotas {
-		o := QuotaOutcome{Name: q.Name, Nodes: q.Nodes, Limits: quotaLimits(d.snap, q, d.snap.Pools...)}
+		o := quotaOutcome(d.snap, q, d.snap.Pools...)
 		for _, r := range d.excludedBy(q.Name) {
 			o.Unschedulable += len(r.Pods)
 		}
@@ -55,9 +55,10 @@ func (d *Decision) excludedBy(quota string) []plan.Refusal {
 	})
 }
 
-// quotaLimits returns the limits of the quota, of which a further node of the pools may be too large.
-func quotaLimits(snap *model.Snapshot, q *model.Quota, pools ...*model.Pool) []LimitOutcome {
-	return limitList(snap, q.Limit, q.NodeLimit, q.Used, q.Nodes, func(r quantity.Resource) (least int64, known bool) {
+// quotaOutcome returns the usage of the quota, of which a further node of the pools may be too large.
+func quotaOutcome(snap *model.Snapshot, q *model.Quota, pools ...*model.Pool) QuotaOutcome {
+	account := snap.Ledger.AccountOf(q)
+	limits := limitList(snap.Ledger.Lines(account), func(r quantity.Resource) (least int64, known bool) {
 		row := make(label.Row, snap.Space.Words())
 		for _, pool := range pools {
 			if !mayCount(snap, q, pool) {
@@ -70,6 +71,7 @@ func quotaLimits(snap *model.Snapshot, q *model.Quota, pools ...*model.Pool) []L
 		}
 		return least, known
 	})
+	return QuotaOutcome{Name: q.Name, Nodes: int(snap.Ledger.Nodes(account).Used), Limits: limits}
 }
 
 // mayCount reports whether a new node of the pool may count in the quota.
@@ -82,7 +84,7 @@ func quotasOf(snap *model.Snapshot, pool *model.Pool) []QuotaOutcome {
 	var list []QuotaOutcome
 	for _, q := range snap.Quotas {
 		if mayCount(snap, q, pool) {
-			list = append(list, QuotaOutcome{Name: q.Name, Nodes: q.Nodes, Limits: quotaLimits(snap, q, pool)})
+			list = append(list, quotaOutcome(snap, q, pool))
 		}
 	}
 	return list
@@ -173,7 +175,7 @@ func (o *QuotaDetails) addNodes(snap *model.Snapshot, q *model.Quota) {
 	}
 	for _, pool := range snap.Pools {
 		if mayCount(snap, q, pool) {
-			o.Pools = append(o.Pools, QuotaPool{pool.Name, of[pool.Name], atLimit(quotaLimits(snap, q, pool))})
+			o.Pools = append(o.Pools, QuotaPool{pool.Name, of[pool.Name], atLimit(quotaOutcome(snap, q, pool).Limits)})
 		}
 	}
 	slices.SortFunc(o.Pools, func(a, b QuotaPool) int { return strings.Compare(a.NodePool, b.NodePool) })

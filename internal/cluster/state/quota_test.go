@@ -25,11 +25,11 @@ func TestQuotaThatBecomesInvalid(t *testing.T) {
 		return q
 	}
 	limit := func() int64 {
-		quotas := s.Snapshot(time.Unix(0, 0)).Quotas
-		if len(quotas) == 0 {
+		snap := s.Snapshot(time.Unix(0, 0))
+		if len(snap.Quotas) == 0 {
 			return -1
 		}
-		return quotas[0].NodeLimit
+		return snap.Ledger.Nodes(snap.Ledger.AccountOf(snap.Quotas[0])).Limit
 	}
 	for _, step := range []struct {
 		name string

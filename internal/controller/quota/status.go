@@ -28,7 +28,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -153,16 +152,8 @@ func Written(object *autoscalingv1beta1.CapacityQuota, snap *model.Snapshot, v *
 // usage returns what the nodes of the quota use of each limited resource.
 func usage(snap *model.Snapshot, q *model.Quota) map[corev1.ResourceName]resource.Quantity {
 	used := map[corev1.ResourceName]resource.Quantity{}
-	for _, limit := range q.Limits {
-		if limit.Name == model.ResourceNodes {
-			used[corev1.ResourceName(limit.Name)] = convert.QuotaAmount(limit.Name, int64(q.Nodes))
-		}
-	}
-	for r, limit := range q.Limit {
-		if limit != model.NoLimit {
-			name := snap.Resources[r]
-			used[corev1.ResourceName(name)] = convert.QuotaAmount(name, q.Used.At(quantity.Resource(r)))
-		}
+	for _, line := range snap.Ledger.Lines(snap.Ledger.AccountOf(q)) {
+		used[corev1.ResourceName(line.Name)] = convert.QuotaAmount(line.Name, line.Used)
 	}
 	return used
 }

@@ -16,8 +16,7 @@ import (
 func (p *problem) addOfferings() {
 	reserved := map[string]*limitedSupply{}
 	for _, pool := range p.snap.Pools {
-		if pool.Blocked != nil || !pool.Valid || pool.Types == nil ||
-			pool.NodeLimit != model.NoLimit && int64(pool.Nodes) >= pool.NodeLimit {
+		if pool.Blocked != nil || !pool.Valid || pool.Types == nil || !p.within(pool, nil) {
 			continue
 		}
 		p.addOfferingsOf(pool, p.accepted(pool), reserved)
@@ -64,7 +63,7 @@ func (p *problem) accepted(pool *model.Pool) [][]bitset.Set {
 func (p *problem) addOfferingsOf(pool *model.Pool, accepted [][]bitset.Set, reserved map[string]*limitedSupply) {
 	x := pool.Types
 	for t := range x.Len() {
-		if !within(pool, x.Total[t]) {
+		if !p.within(pool, x.Total[t]) {
 			continue
 		}
 		first := len(p.kinds)
@@ -89,13 +88,9 @@ func (p *problem) addOfferingsOf(pool *model.Pool, accepted [][]bitset.Set, rese
 }
 
 // within reports whether one node with the capacity stays within the limits of the pool, given its current usage.
-func within(pool *model.Pool, total quantity.Vector) bool {
-	for r, limit := range pool.Limit {
-		if n := total.At(quantity.Resource(r)); limit != model.NoLimit && n > 0 && n > limit-pool.Used.At(quantity.Resource(r)) {
-			return false
-		}
-	}
-	return true
+func (p *problem) within(pool *model.Pool, total quantity.Vector) bool {
+	ledger := p.snap.Ledger
+	return ledger.Admit(model.Use{Accounts: ledger.Own(pool.Name), Total: total, Nodes: 1})
 }
 
 func reservationCount(t *model.InstanceType, id string) int64 {

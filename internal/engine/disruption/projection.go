@@ -50,7 +50,7 @@ func project(snap *model.Snapshot, opts Options, gone func(*model.Node) bool) *p
 	after := snap
 	if len(names) > 0 {
 		after = snap.Without(names...)
-		after.UseLimits(snap) // nodes that are being removed still count against the limits
+		after.Ledger = snap.Ledger // nodes that are being removed still count against the limits
 	}
 	p := &plan.Provision{}
 	if len(after.Groups) > 0 {
@@ -120,7 +120,7 @@ func (w *projection) without(nodes []*model.Node, closed func(*model.Node) bool)
 		names[i] = n.Name
 	}
 	what := w.snap.Without(names...)
-	what.UseLimits(w.snap) // candidates exist until their replacements do
+	what.Ledger = w.snap.Ledger // candidates exist until their replacements do
 	o := &outcome{nodes: nodes, groups: slices.Concat(what.Groups, what.Virtual)}
 	origin := w.origins(nodes)
 	for _, p := range what.Rejected {
@@ -173,10 +173,9 @@ func (w *projection) apply(c *change) {
 	}
 	w.moving = append(w.moving, w.movingOf(c))
 	w.leaving = append(w.leaving[:len(w.leaving):len(w.leaving)], c.nodes...)
-	before := w.snap
+	ledger := charged(w.snap, c.claims)
 	w.snap = w.snap.Without(names...).Bound(c.assignments)
-	w.snap.Groups, w.snap.Rejected = nil, nil
-	w.snap.Pools, w.snap.Quotas = charged(before, c.claims), chargedQuotas(before, c.claims)
+	w.snap.Groups, w.snap.Rejected, w.snap.Ledger = nil, nil, ledger
 	w.placeAtFirst()
 	w.decidedClaims = append(w.decidedClaims[:len(w.decidedClaims):len(w.decidedClaims)], c.claims...)
 	for _, s := range c.assignments {
@@ -184,49 +183,16 @@ func (w *projection) apply(c *change) {
 	}
 }
 
-// charged returns the pools with the usage of claims to create, each counted as its largest type.
-func charged(snap *model.Snapshot, claims []plan.NewClaim) []*model.Pool {
+// charged returns the ledger in which claims to create count too.
+func charged(snap *model.Snapshot, claims []plan.NewClaim) model.Ledger {
 	if len(claims) == 0 {
-		return snap.Pools
+		return snap.Ledger
 	}
-	pools := slices.Clone(snap.Pools)
-	_, limitsUSD := snap.LimitsUSD()
+	ledger := snap.Ledger.Clone()
 	for i := range claims {
-		at := slices.IndexFunc(pools, func(p *model.Pool) bool { return p.Name == claims[i].Pool })
-		if at < 0 {
-			continue
-		}
-		fresh := *pools[at]
-		most := fresh.Used[:0:0]
-		for _, o := range claims[i].Options {
-			if t, known := fresh.Types.Lookup(o.Type); known {
-				most = most.Max(fresh.Types.Total[t])
-			}
-		}
-		if limitsUSD {
-			if n := snap.Future(claims[i].FutureSpec(snap), claims[i].Types()); n != nil {
-				most = most.Max(n.Total)
-			}
-		}
-		fresh.Used = fresh.Used.Add(most)
-		fresh.Nodes++
-		pools[at] = &fresh
+		ledger.Charge(claims[i].Use(snap))
 	}
-	return pools
-}
-
-// chargedQuotas returns the quotas with the usage of claims to create.
-func chargedQuotas(snap *model.Snapshot, claims []plan.NewClaim) []*model.Quota {
-	if len(claims) == 0 || len(snap.Quotas) == 0 {
-		return snap.Quotas
-	}
-	var nodes []*model.Node
-	for i := range claims {
-		if n := snap.Future(claims[i].FutureSpec(snap), claims[i].Types()); n != nil {
-			nodes = append(nodes, n)
-		}
-	}
-	return snap.QuotasWith(nodes)
+	return ledger
 }
 
 // cost returns the cost of an existing node, nano-USD per hour: its price and the price per node of its pool. A

@@ -485,7 +485,7 @@ func untilNothingPays(t *testing.T, snap *model.Snapshot) {
 // aloneByHand returns the saving if the node is removed, by placing its pods only.
 func aloneByHand(snap *model.Snapshot, n *model.Node) (int64, bool) {
 	what := snap.Without(n.Name)
-	what.Pools = snap.Pools
+	what.Ledger = snap.Ledger
 	moving := map[*model.Pod]bool{}
 	for _, p := range n.Pods {
 		moving[p] = p.Reschedulable

@@ -5,7 +5,6 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // A removal frees a part of its pool's limits, and provisioning may launch a node within that part for the pods that
@@ -43,7 +42,7 @@ func (w *projection) relaunched(o *outcome, closed func(*model.Node) bool) []unp
 		names[i] = n.Name
 	}
 	what := w.snap.Without(names...)
-	what.Pools, what.Quotas = w.snap.PoolsWithout(gone), w.snap.QuotasWithout(gone)
+	what.Ledger = w.snap.Ledger.Without(gone...)
 	p := w.schedule(what, closed)
 	more := map[string]int{} // launches by pool
 	for i := range p.Claims {
@@ -91,28 +90,10 @@ func (w *projection) frees(gone []*model.Node, claims []plan.NewClaim) bool {
 // tight reports whether the limits of a pool, with the usage of the claims, do not suffice for another node of each
 // of its types.
 func (w *projection) tight(name string, claims []plan.NewClaim) bool {
-	at := slices.IndexFunc(w.snap.Pools, func(p *model.Pool) bool { return p.Name == name })
-	if at < 0 || w.snap.Pools[at].Types == nil {
+	pool := w.snap.Pool(name)
+	if pool == nil || pool.Types == nil {
 		return false
 	}
-	pool := charged(w.snap, claims)[at]
-	if pool.NodeLimit != model.NoLimit && int64(pool.Nodes) >= pool.NodeLimit {
-		return true
-	}
-	var most quantity.Vector
-	for t := range pool.Eligible.All() {
-		most = most.Raise(pool.Types.Total[t])
-	}
-	if usd, limited := w.snap.LimitsUSD(); limited {
-		price := make(quantity.Vector, usd+1)
-		price[usd] = pool.Types.HighestPrice(pool.Start, pool.Eligible.All())
-		most = most.Max(price)
-	}
-	if _, _, exceeded := model.Exceeded(pool.Limit, pool.Used, most); exceeded {
-		return true
-	}
-	return slices.ContainsFunc(chargedQuotas(w.snap, claims), func(q *model.Quota) bool {
-		_, _, exceeded := model.Exceeded(q.Limit, q.Used, most)
-		return q.Counts(w.snap.Space, pool.Start) && (exceeded || q.NodeLimit != model.NoLimit && int64(q.Nodes) >= q.NodeLimit)
-	})
+	ledger := charged(w.snap, claims)
+	return !ledger.Admit(ledger.Largest(pool, pool.Start, pool.Eligible))
 }

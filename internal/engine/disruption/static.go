@@ -99,14 +99,14 @@ func uncreated(snap *model.Snapshot, cmd *plan.Command) (count int64) {
 // surplus. A pool must be ready in order to grow, but not to shrink.
 func Static(snap *model.Snapshot) Standing {
 	var s Standing
-	by, taken, limits := rosters(snap), map[string]bool{}, guard.NewLimits(snap)
+	by, taken, ledger := rosters(snap), map[string]bool{}, snap.Ledger.Clone()
 	for _, p := range snap.Pools {
 		r := by[p.Name]
 		if r == nil {
 			continue
 		}
 		if r.missing() > 0 {
-			s.grow(snap, r, taken, limits)
+			s.grow(snap, r, taken, ledger)
 		}
 		if over := int64(len(r.active)) - p.Replicas; over > 0 {
 			s.Surplus = append(s.Surplus, dispensable(snap, r.active)[:over]...)
@@ -116,7 +116,7 @@ func Static(snap *model.Snapshot) Standing {
 }
 
 // grow adds the missing claims, as far as limits, offerings of the pool and quotas allow. All pools share the quotas.
-func (s *Standing) grow(snap *model.Snapshot, r *roster, taken map[string]bool, limits *guard.Limits) {
+func (s *Standing) grow(snap *model.Snapshot, r *roster, taken map[string]bool, ledger model.Ledger) {
 	p, missing := r.pool, r.missing()
 	most, why := r.headroom(snap)
 	wanted := min(missing, most)
@@ -126,7 +126,7 @@ func (s *Standing) grow(snap *model.Snapshot, r *roster, taken map[string]bool, 
 		claims, v = bare(snap, p, wanted, taken)
 	}
 	for i := range claims {
-		if v := limits.Take(p, &claims[i]); !v.OK() {
+		if v := claims[i].Charge(snap, ledger); !v.OK() {
 			most, why, claims = int64(i), v, claims[:i]
 			break
 		}
@@ -168,10 +168,12 @@ func (r *roster) headroom(snap *model.Snapshot) (int64, plan.Verdict) {
 			return 0, v
 		}
 		return 0, plan.Verdict{Code: plan.NoOffering}
-	case p.NodeLimit == model.NoLimit:
+	}
+	nodes := snap.Ledger.Nodes(snap.Ledger.Own(p.Name)[0])
+	if nodes.Limit == model.NoLimit {
 		return guard.Unlimited, plan.Verdict{}
 	}
-	return max(0, p.NodeLimit-int64(p.Nodes)-r.coming), plan.Verdict{Code: plan.NodeLimitReached, Have: p.NodeLimit}
+	return max(0, nodes.Left()-r.coming), plan.Verdict{Code: plan.NodeLimitReached, Have: nodes.Limit}
 }
 
 // hasOffering reports whether one of the pool's types has an available offering.

@@ -138,7 +138,7 @@ func (s *search) targetOf(nodes []*model.Node, below int64) []plan.NewClaim {
 		names[i] = n.Name
 	}
 	what := s.snap.Without(names...)
-	what.UseLimits(s.snap)
+	what.Ledger = s.snap.Ledger
 	if below == math.MaxInt64 {
 		return s.schedule(what, s.closed).Claims
 	}
@@ -194,7 +194,7 @@ func (s *search) removal(nodes []*model.Node, claim *plan.NewClaim) *change {
 		}
 		future = launched.Name
 		s.snap = s.snap.With(launched)
-		s.snap.UseLimits(began)
+		s.snap.Ledger = began.Ledger
 	}
 	o := s.withoutRelaunch(nodes, func(other *model.Node) bool { return other.Name != future && s.closed(other) })
 	s.snap = began

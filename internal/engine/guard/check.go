@@ -40,9 +40,9 @@ type Guard struct {
 	fleets    map[string]*fleet
 	// taken are the nodes of commands admitted by this guard, with the command's ID.
 	taken map[string]string
-	// launchCheck is nil until first used.
-	launchCheck *provisionCheck
-	arrivals    *reserve.Arrivals
+	// ledger counts the claims that the stepped commands launch.
+	ledger   model.Ledger
+	arrivals *reserve.Arrivals
 	// trials are the keys of the pauses that concern admitted commands.
 	trials map[pause.Key]bool
 	// undone is nil until first used.
@@ -59,7 +59,7 @@ type fleet struct {
 
 // New returns a Guard with default durations and the counts of the snapshot.
 func New(snap *model.Snapshot) *Guard {
-	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, Settling: Settling, snap: snap, nominated: map[string]bool{},
+	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, Settling: Settling, snap: snap, ledger: snap.Ledger, nominated: map[string]bool{},
 		fleets: map[string]*fleet{}, taken: map[string]string{}, arrivals: reserve.ArrivalsOf(snap)}
 	for _, group := range snap.Groups {
 		for _, p := range group.Pods {

@@ -126,13 +126,21 @@ func (g *Guard) proceed(cmd plan.Command) (plan.Command, []plan.Action) {
 	return cmd, actions
 }
 
-// takeLimits reports whether the claims may be launched. If so, it subtracts them from the limits that the commands
-// stepped with this guard share.
+// takeLimits reports whether the claims may be launched. If so, it charges them to the ledger that the commands stepped
+// with this guard share.
 func (g *Guard) takeLimits(claims []plan.NewClaim) plan.Verdict {
-	if g.launchCheck == nil {
-		g.launchCheck = &provisionCheck{snap: g.snap, rooms: map[string]*room{}}
+	trial := g.ledger.Clone()
+	for i := range claims {
+		v := poolVerdict(g.snap, &claims[i])
+		if v.OK() {
+			v = claims[i].Charge(g.snap, trial)
+		}
+		if !v.OK() {
+			return v
+		}
 	}
-	return g.launchCheck.replacements(claims)
+	g.ledger = trial
+	return plan.Verdict{}
 }
 
 func (g *Guard) stepLaunching(cmd plan.Command) (plan.Command, []plan.Action) {

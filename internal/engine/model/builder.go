@@ -81,7 +81,10 @@ type Builder struct {
 	// daemonsChanged says that DaemonSets may be admitted or set aside.
 	daemonsChanged bool
 	pdbsDirty      bool
+	quotasDirty    bool
 
+	// ledger counts the nodes of the last snapshot that still exist.
+	ledger Ledger
 	// last is the last returned snapshot; its lists are shared where nothing changed.
 	last      *Snapshot
 	signature []byte
@@ -115,15 +118,13 @@ type nodeRecord struct {
 	pods   map[string]*Pod
 	used   quantity.Vector
 	frozen *Node
-	// counted is the pool whose usage includes the frozen node, nil if none.
-	counted *poolRecord
+	// use is what the ledger counts of it.
+	use Use
 }
 
 type poolRecord struct {
 	spec   *PoolSpec
 	frozen *Pool
-	used   quantity.Vector
-	nodes  int
 	dirty  bool
 	// shown are the labels that its nodes show.
 	shown shown
@@ -152,6 +153,7 @@ func NewBuilder() *Builder {
 		dirtyShapes: map[string]*shapeRecord{},
 		last:        &Snapshot{}, markNumbers: map[string]int{}, topology: map[string]int{}, classes: map[string]*class{}, values: valueTable{},
 		taints: taintUse{counts: map[Taint]int{}},
+		ledger: newLedger(nil, nil, nil, nil),
 	}
 	return b
 }
@@ -224,7 +226,7 @@ func (b *Builder) DeleteNode(name string) {
 	}
 	b.uses.offer(-1, n.spec.Capacity, n.spec.Allocatable, n.spec.Requests)
 	b.taints.add(-1, n.spec.Taints)
-	n.uncount()
+	b.ledger.Release(n.use)
 	for _, pod := range n.pods {
 		b.bind(pod)
 	}
@@ -390,10 +392,8 @@ func (b *Builder) Snapshot(now time.Time) *Snapshot {
 	s := *b.last
 	s.Now, s.Version, s.Space, s.taints = now, b.version, b.space, b.taints.list
 	b.freezeDaemons(&s)
-	b.freezePools()
-	b.freezeNodes(&s)
-	b.freezeUsage(&s)
-	b.freezeQuotas(&s)
+	limits := b.freezeLimits(&s)
+	b.freezeLedger(&s, b.freezeNodes(&s), limits)
 	b.freezeGroups(&s)
 	b.freezeRejected(&s)
 	b.freezePDBs(&s)

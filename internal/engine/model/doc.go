@@ -10,6 +10,9 @@
 // with the last snapshot, changed parts are copied. Rows (the encoded requirements) are encoded again only when the
 // set of mentioned label values changes.
 //
+// What nodes use of the limits of pools and quotas is in one Ledger: the Builder charges it for each node, a Snapshot has a
+// copy, and who plans launches charges a clone.
+//
 // A Snapshot is never written after it is returned. What-ifs read it through an overlay (Without), and neither change
 // nor rebuild it. It carries Now: the engine never reads a clock.
 //

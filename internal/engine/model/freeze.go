@@ -12,12 +12,22 @@ import (
 
 // Conversion of records to the lists of a snapshot. Each freeze function replaces one list of the snapshot if
 // something in it changed, and shares it otherwise. The order matters only in one direction: nodes read the pools'
-// types and the daemons, usage reads the nodes.
+// types and the daemons, the ledger reads the nodes.
 
-func (b *Builder) freezePools() {
-	if !b.poolsDirty {
-		return
+// freezeLimits encodes and lists the pools and quotas, and reports whether any has changed.
+func (b *Builder) freezeLimits(s *Snapshot) bool {
+	if !b.poolsDirty && !b.quotasDirty {
+		return false
 	}
+	if b.poolsDirty {
+		b.freezePools(s)
+	}
+	b.freezeQuotas(s)
+	b.poolsDirty, b.quotasDirty = false, false
+	return true
+}
+
+func (b *Builder) freezePools(s *Snapshot) {
 	b.dropCatalogs()
 	e := poolEncoder{Builder: b, daemons: b.daemonList(), rooms: map[roomsKey]*Rooms{}}
 	for _, p := range b.pools {
@@ -26,11 +36,14 @@ func (b *Builder) freezePools() {
 			e.rooms[e.roomsKey(p.frozen)] = p.frozen.Rooms
 		}
 	}
+	s.Pools = make([]*Pool, 0, len(b.pools))
 	for _, p := range b.pools {
 		if p.dirty {
-			p.frozen = e.encode(p, b.typesOf(p.spec.Catalog))
+			p.frozen, p.dirty = e.encode(p, b.typesOf(p.spec.Catalog)), false
 		}
+		s.Pools = append(s.Pools, p.frozen)
 	}
+	slices.SortFunc(s.Pools, comparePools)
 	var offered []*TypeIndex
 	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
 		if types := b.pools[name].frozen.Types; types != nil && !slices.Contains(offered, types) {
@@ -96,67 +109,38 @@ func (b *Builder) dropCatalogs() {
 	}
 }
 
-// freezeUsage updates the usage of the pools and lists them.
-func (b *Builder) freezeUsage(s *Snapshot) {
-	changed := b.poolsDirty
-	for _, p := range b.pools {
-		if !p.dirty {
-			continue
-		}
-		changed, p.dirty = true, false
-		fresh := *p.frozen
-		fresh.Used, fresh.Nodes = p.used.Clone(), p.nodes
-		p.frozen = &fresh
-	}
-	b.poolsDirty = false
-	if !changed {
+// freezeLedger charges the ledger for the fresh nodes, or for all nodes if limits have changed.
+func (b *Builder) freezeLedger(s *Snapshot, fresh []*nodeRecord, limits bool) {
+	if fresh == nil && !limits {
 		return
 	}
-	s.Pools = make([]*Pool, 0, len(b.pools))
-	for _, p := range b.pools {
-		s.Pools = append(s.Pools, p.frozen)
+	if limits {
+		b.ledger = newLedger(b.space, b.resources, s.Pools, s.Quotas)
+		fresh = slices.Collect(maps.Values(b.nodes))
 	}
-	slices.SortFunc(s.Pools, comparePools)
-}
-
-// count adds the frozen node to the usage of its pool.
-func (n *nodeRecord) count(p *poolRecord) {
-	if p == nil || !n.frozen.uses(p.spec) {
-		return
+	for _, n := range fresh {
+		n.use = b.ledger.useOf(n.frozen)
+		b.ledger.Charge(n.use)
 	}
-	n.counted = p
-	p.add(n.frozen.Total, 1)
+	s.Ledger = b.ledger.Clone()
 }
 
-func (n *nodeRecord) uncount() {
-	if n.counted != nil {
-		n.counted.add(n.frozen.Total, -1)
-		n.counted = nil
-	}
-}
-
-func (p *poolRecord) add(total quantity.Vector, sign int) {
-	p.used = grow(p.used, len(total))
-	p.used.AddScaled(total, int64(sign))
-	p.nodes += sign
-	p.dirty = true
-}
-
-func (b *Builder) freezeNodes(s *Snapshot) {
+// freezeNodes returns the nodes that are frozen anew, which the ledger does not count any more; nil if no node has
+// changed.
+func (b *Builder) freezeNodes(s *Snapshot) []*nodeRecord {
 	if len(b.dirtyNodes) == 0 {
-		return
+		return nil
 	}
-	fresh := make([]*Node, 0, len(b.dirtyNodes))
+	fresh, records := make([]*Node, 0, len(b.dirtyNodes)), make([]*nodeRecord, 0, len(b.dirtyNodes))
 	b.roomsOfClaims = map[claimRoomsKey]*Rooms{}
 	for name := range b.dirtyNodes {
 		n := b.nodes[name]
 		if n == nil {
 			continue
 		}
-		n.uncount()
+		b.ledger.Release(n.use)
 		n.frozen = b.encodeNode(n, s.Daemons)
-		n.count(b.pools[n.spec.Pool])
-		fresh = append(fresh, n.frozen)
+		fresh, records = append(fresh, n.frozen), append(records, n)
 	}
 	stale := func(n *Node) bool { return b.dirtyNodes[n.Name] }
 	s.Nodes = merge(s.Nodes, fresh, stale, compareNodes)
@@ -164,6 +148,7 @@ func (b *Builder) freezeNodes(s *Snapshot) {
 	fresh = slices.DeleteFunc(fresh, func(n *Node) bool { return n.Claim == "" })
 	s.claimed = merge(s.claimed, fresh, stale, compareClaims)
 	b.dirtyNodes = map[string]bool{}
+	return records
 }
 
 // compareNodes orders initialized nodes first, then by name.
@@ -222,7 +207,6 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	if n.Claim != "" && b.pools[n.Pool] == nil {
 		n.Price = b.priceElsewhere(n)
 	}
-	n.priceTotal(b.resources.Lookup(ResourceUSD))
 	n.weigh()
 	return n
 }

@@ -19,13 +19,12 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 	if pool == nil || pool.Rooms == nil {
 		return nil
 	}
+	return s.future(pool, spec, pool.Types.named(types))
+}
+
+// future is Future, of a pool that has types.
+func (s *Snapshot) future(pool *Pool, spec NodeSpec, set bitset.Set) *Node {
 	x := pool.Types
-	set := bitset.New(x.Len())
-	for _, name := range types {
-		if t, known := x.Lookup(name); known {
-			set.Add(t)
-		}
-	}
 	// The list of types is not in the row: the space does not contain their names.
 	reqs := slices.DeleteFunc(slices.Clone(spec.Requirements), func(r label.Requirement) bool { return r.Key == LabelType })
 	if set.Empty() || slices.ContainsFunc(reqs, func(r label.Requirement) bool { return !s.Space.Mentioned(r) }) {
@@ -45,7 +44,6 @@ func (s *Snapshot) Future(spec NodeSpec, types []string) *Node {
 	n.Used = make(quantity.Vector, len(s.Resources))
 	n.weigh()
 	n.price(x, set)
-	n.priceTotal(s.LimitsUSD())
 	return n
 }
 
@@ -104,16 +102,6 @@ func (s *Snapshot) With(nodes ...*Node) *Snapshot {
 	what.Nodes = add(s.Nodes, compareNodes)
 	what.named = add(s.named, compareNames)
 	what.claimed = add(s.claimed, compareClaims)
-	what.Pools, what.Quotas = slices.Clone(s.Pools), s.QuotasWith(nodes)
-	for _, n := range nodes {
-		at := slices.IndexFunc(what.Pools, func(p *Pool) bool { return p.Name == n.Pool })
-		if at < 0 {
-			continue
-		}
-		fresh := *what.Pools[at]
-		fresh.Used = fresh.Used.Add(n.Total)
-		fresh.Nodes++
-		what.Pools[at] = &fresh
-	}
+	what.Ledger = s.Ledger.With(nodes...)
 	return &what
 }

@@ -271,14 +271,13 @@ func describe(s *model.Snapshot) description {
 
 func describePool(s *model.Snapshot, p *model.Pool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s weight %d valid %t nodes %d of %d used %s", p.Name, p.Weight, p.Valid, p.Nodes, p.NodeLimit, amounts(s, p.Used))
+	fmt.Fprintf(&b, "%s weight %d valid %t", p.Name, p.Weight, p.Valid)
+	own := s.Ledger.Own(p.Name)
+	for _, line := range append(s.Ledger.Lines(own...), s.Ledger.Nodes(own[0])) {
+		fmt.Fprintf(&b, " %s %d of %d", line.Name, line.Used, line.Limit)
+	}
 	if p.Types == nil {
 		return b.String()
-	}
-	for r, name := range s.Resources {
-		if r < len(p.Limit) && p.Limit[r] != model.NoLimit {
-			fmt.Fprintf(&b, " limit %s %d", name, p.Limit[r])
-		}
 	}
 	for t := range p.Eligible.All() {
 		rooms := p.Rooms.Possible(p.Start)

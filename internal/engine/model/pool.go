@@ -35,13 +35,6 @@ type Pool struct {
 	shown shown
 	// resources is how many resources there are.
 	resources int
-	// Used is the capacity of the pool's nodes that are not being deleted; Nodes is their number. In a static pool the
-	// others count too.
-	Used  quantity.Vector
-	Nodes int
-	// Limit per resource, NoLimit for none; NodeLimit likewise.
-	Limit     []int64
-	NodeLimit int64
 }
 
 // NoLimit represents a limit that is not set.
@@ -59,11 +52,9 @@ type poolEncoder struct {
 	rooms   map[roomsKey]*Rooms
 }
 
-// encode encodes everything except the usage, which changes with every node.
 func (e *poolEncoder) encode(record *poolRecord, types *TypeIndex) *Pool {
 	spec := record.spec
 	p := &Pool{PoolSpec: spec, Types: types, shown: record.shown}
-	p.Limit, p.NodeLimit = limitVector(e.resources, spec.Limits)
 	wellKnown := func(string) bool { return false }
 	if spec.Catalog != nil {
 		wellKnown = func(key string) bool { return spec.Catalog.WellKnown[key] }

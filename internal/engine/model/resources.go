@@ -177,9 +177,6 @@ func (b *Builder) number() {
 			if len(want) > len(have) && slices.Equal(have, want[:len(have)]) && !shared {
 				for _, name := range want[len(have):] {
 					b.resources.Intern(name)
-					if name == ResourceUSD {
-						b.allNodesDirty() // their price is now a part of their capacity
-					}
 				}
 			} else {
 				b.renumber(want)
@@ -204,12 +201,6 @@ func (b *Builder) suffices(have, want []string) bool {
 		}
 	}
 	return next == len(want)
-}
-
-func (b *Builder) allNodesDirty() {
-	for name := range b.nodes {
-		b.dirtyNodes[name] = true
-	}
 }
 
 // size computes the requests of new shapes again, which no snapshot contains yet.
@@ -260,11 +251,7 @@ func (b *Builder) renumber(names []string) {
 		b.pods[uid] = b.replace(record)
 	}
 	for _, n := range b.nodes {
-		n.uncount()
 		b.sum(n)
-	}
-	for _, p := range b.pools {
-		p.used = nil
 	}
 	b.forgetRows()
 	b.rejectedDirty = true

@@ -25,6 +25,8 @@ type Snapshot struct {
 	Pools []*Pool
 	// Quotas by name.
 	Quotas []*Quota
+	// Ledger is what the nodes use of the limits of both.
+	Ledger Ledger
 	// Nodes: initialized ones first, then by name.
 	Nodes []*Node
 	// Groups of pending pods, by signature.

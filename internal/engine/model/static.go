@@ -1,10 +1,5 @@
 package model
 
-// uses reports whether the node counts against the limits of its pool. A node that is being deleted does not, because
-// its pods need another one before it can go. The nodes of a static pool replace each other regardless of pods, so
-// there each counts until its machine is gone.
-func (n *Node) uses(p *PoolSpec) bool { return !n.Deleting || p.Static }
-
 // StaticBlock returns the reason for which no nodes are launched for pods from a pool with a fixed number of nodes.
 func StaticBlock() *Rejection {
 	return &Rejection{Field: "spec.replicas", Reason: "the pool is static: its nodes do not follow pending pods"}

@@ -200,6 +200,37 @@ func (x *TypeIndex) Cheapest(t int, classes []int) int {
 	return best
 }
 
+// Largest returns, per resource, the most that one of the types has, and if priced is set the highest price, nano-USD per
+// hour, of one of them in the offerings that the row admits.
+func (x *TypeIndex) Largest(row label.Row, types bitset.Set, priced bool) (total quantity.Vector, price int64) {
+	for t := range types.All() {
+		total = total.Raise(x.Total[t])
+	}
+	if !priced {
+		return total, 0
+	}
+	_, classes := x.Offered(row)
+	for t := range types.All() {
+		for _, i := range classes {
+			if p := x.Classes[i].Price[t]; p != NoPrice {
+				price = max(price, p)
+			}
+		}
+	}
+	return total, price
+}
+
+// named returns the types with the names.
+func (x *TypeIndex) named(names []string) bitset.Set {
+	set := bitset.New(x.Len())
+	for _, name := range names {
+		if t, known := x.Lookup(name); known {
+			set.Add(t)
+		}
+	}
+	return set
+}
+
 // Lookup returns the number of the type of that name.
 func (x *TypeIndex) Lookup(name string) (int, bool) {
 	at, known := x.byName[name]

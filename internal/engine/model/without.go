@@ -32,7 +32,7 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 			}
 		}
 	}
-	what.Pools, what.Quotas = s.PoolsWithout(gone), s.QuotasWithout(gone)
+	what.Ledger = s.Ledger.Without(gone...)
 	what.Groups = s.groupsWith(leaving)
 	slices.SortFunc(gone, compareNames)
 	what.named = cutOut(s.named, gone, compareNames)
@@ -64,26 +64,6 @@ func cutOut(list, gone []*Node, compare func(a, b *Node) int) []*Node {
 		list = list[at:]
 	}
 	return append(rest, list...)
-}
-
-// PoolsWithout returns the pools with the usage that they have when the nodes are removed.
-func (s *Snapshot) PoolsWithout(gone []*Node) []*Pool {
-	pools := slices.Clone(s.Pools)
-	copied := map[string]*Pool{}
-	for _, n := range gone {
-		if n.Pool == "" || s.Pool(n.Pool) == nil || !n.uses(s.Pool(n.Pool).PoolSpec) {
-			continue
-		}
-		p := copied[n.Pool]
-		if p == nil {
-			fresh := *s.Pool(n.Pool)
-			p, copied[n.Pool] = &fresh, &fresh
-			pools[slices.Index(pools, s.Pool(n.Pool))] = p
-		}
-		p.Used = p.Used.Sub(n.Total)
-		p.Nodes--
-	}
-	return pools
 }
 
 // groupsWith merges pods into the groups of pending pods.

@@ -20,13 +20,13 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 		ps.becomeSmaller(b, kinds)
 		kinds = f.withinLimits(ps, b, kinds, b.kind)
 	}
-	kinds, largest, counted := f.withinQuotas(ps, b, f.cut(ps, kinds, b.row))
+	kinds, use := f.withinQuotas(ps, b, f.cut(ps, kinds, b.row))
 	if f.unsuitable(b, kinds, b.row) || f.anyDaemons() && f.daemonsClash(ps, b.row, kinds, b.plannedGroups()...) {
 		return false
 	}
 	row := slices.Clone(b.row)
 	b.lowest = ps.lowestPrice(kinds, row)
-	b.reservation, b.charged, b.quotas = ps.spec.Types.Classes[b.class].ReservationID, largest, counted
+	b.reservation, b.use = ps.spec.Types.Classes[b.class].ReservationID, use
 	done := false
 	repeat := b.repeats()
 	switch at {
@@ -35,17 +35,13 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 	case oneByOne:
 		repeat = 1
 	}
-	for ; repeat > 0 && ps.nodes != 0 && b.withinQuotas(); repeat-- {
-		if _, ok := ps.within(largest); !ok || !ps.quotas.admit(counted, largest) || !f.takeReservation(b) {
-			break
-		}
+	for ; repeat > 0 && b.withinQuotas() && f.ledger.Admit(use) && f.takeReservation(b); repeat-- {
 		c := f.copyOf(b, row, kinds)
 		if ps.spotShare != nil && !f.narrowToSlot(ps, c, b.price, done) {
 			break
 		}
 		f.placePods(b, c)
-		ps.charge(c.charged)
-		ps.quotas.charge(c.quotas, c.charged)
+		f.ledger.Charge(c.use)
 		f.bins = append(f.bins, c)
 		done = true
 	}
@@ -55,7 +51,7 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 // copyOf returns an independent copy of the trial bin, without its pods.
 func (f *fleet) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
 	c := &bin{typeOffering: b.typeOffering, pool: b.pool, row: row, kinds: kinds, lowest: b.lowest, used: b.used.Clone(),
-		reservation: b.reservation, charged: b.charged, quotas: b.quotas}
+		reservation: b.reservation, use: b.use}
 	c.free, c.tally, c.ports, c.claims = b.free.Clone(), b.tally.clone(), b.ports, b.claims
 	return c
 }
@@ -160,9 +156,7 @@ func (f *fleet) fillUp(b *bin, pg *pendingGroup, n int) {
 // giveBack returns to limits and reservations what an unneeded bin took from them.
 func (f *fleet) giveBack(b *bin) {
 	f.releases.note()
-	ps := f.poolOf(b)
-	ps.refund(b.charged, 1)
-	ps.quotas.refund(b.quotas, b.charged, 1)
+	f.ledger.Release(b.use)
 	if b.reservation != "" {
 		f.reservations.add(b.reservation, 1)
 	}
@@ -174,12 +168,14 @@ func (f *fleet) recharge(b *bin) {
 	if !ps.limited() {
 		return
 	}
-	if largest := ps.largest(b.kinds, b.row); !largest.Equal(b.charged) {
-		ps.refund(b.charged.Sub(largest), 0)
-		ps.quotas.refund(b.quotas, b.charged.Sub(largest), 0)
-		b.charged = largest
-		f.releases.note()
+	total, price := ps.spec.Types.Largest(b.row, b.kinds, ps.limitsPrice)
+	if price == b.use.Price && total.Equal(b.use.Total) {
+		return
 	}
+	f.ledger.Release(b.use)
+	b.use.Total, b.use.Price = total, price
+	f.ledger.Charge(b.use)
+	f.releases.note()
 }
 
 // kindsFor returns the types that can hold the content of the bin, given its row.
@@ -217,7 +213,7 @@ func (f *fleet) withinLimits(ps *poolState, b *bin, kinds bitset.Set, chosen int
 	}
 	small.CopyFrom(kinds)
 	for t := range kinds.All() {
-		if _, ok := ps.within(ps.spec.Types.Total[t]); !ok {
+		if !f.ledger.Admit(model.Use{Accounts: ps.own, Total: ps.spec.Types.Total[t]}) {
 			small.Remove(t)
 		}
 	}
@@ -264,11 +260,10 @@ type bin struct {
 	kinds bitset.Set
 	// lowest is the price of the cheapest node that it may become.
 	lowest int64
-	// reservation is the reservation that the bin took one node from. charged is what it took from the limits of its pool
-	// and from the quotas that may count it.
+	// reservation is the reservation that the bin took one node from. use is what it is charged for: its pool and the
+	// quotas that may count it.
 	reservation string
-	charged     quantity.Vector
-	quotas      []int
+	use         model.Use
 }
 
 // worth returns the value of the bin's parts.
@@ -289,7 +284,7 @@ func (b *bin) restart(ps *poolState, p typeOffering, o *offer, slots int) *bin {
 	b.used = append(b.used[:0], b.free...)
 	clear(b.used)
 	b.planned, b.ports, b.claims = b.planned[:0], nil, nil
-	b.reservation, b.charged, b.quotas = "", nil, nil
+	b.reservation, b.use = "", model.Use{}
 	b.tally.restart(slots)
 	b.tally.addDaemons(ps.daemons)
 	return b
@@ -350,7 +345,7 @@ func (f *fleet) shrink(b *bin) {
 	if ps.limited() {
 		kinds = f.withinLimits(ps, b, kinds, cheapest.kind)
 	}
-	ps.keepCounted(kinds, b.row, b.quotas)
+	ps.keepCounted(kinds, b.row, b.use.Accounts)
 	kinds = f.cut(ps, kinds, b.row)
 	if f.unsuitable(b, kinds, b.row) || f.anyDaemons() && f.daemonsClash(ps, b.row, kinds, b.groups()...) {
 		return

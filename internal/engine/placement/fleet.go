@@ -10,7 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// fleet is the new nodes of a plan so far, and what the limits of the pools leave. A what-if packs into a clone.
+// fleet is the new nodes of a plan so far, and the ledger that counts them. A what-if packs into a clone.
 type fleet struct {
 	snap     *model.Snapshot
 	opts     *Options
@@ -22,7 +22,7 @@ type fleet struct {
 	bins     []*bin
 	// reservations, releases and inversion are shared by the pools; the latter two by all clones as well.
 	reservations *reservations
-	quotas       quotas
+	ledger       model.Ledger
 	releases     *releases
 	inversion    *inversion
 	scratch      *scratch
@@ -84,11 +84,10 @@ func (f *fleet) clone(changing ...*poolState) *fleet {
 	own.reservations.left = maps.Clone(own.reservations.left)
 	c := &own.fleet
 	c.counters, c.fit, c.reservations = &own.counters, &own.fit, &own.reservations
-	c.bins, c.pools, c.quotas = slices.Clone(f.bins), slices.Clone(f.pools), f.quotas.clone()
+	c.bins, c.pools, c.ledger = slices.Clone(f.bins), slices.Clone(f.pools), f.ledger.Clone()
 	for _, ps := range changing {
 		own := *f.pools[ps.index]
-		own.remaining, own.spotShare, own.reservations = slices.Clone(own.remaining), own.spotShare.clone(), c.reservations
-		own.quotas = c.quotas
+		own.spotShare, own.reservations, own.ledger = own.spotShare.clone(), c.reservations, c.ledger
 		c.pools[ps.index] = &own
 	}
 	return c
@@ -108,21 +107,21 @@ func (f *fleet) adopt(c *fleet) {
 	f.bins = c.bins
 	copy(f.counters.totals, c.counters.totals)
 	*f.reservations = *c.reservations
-	copy(f.quotas, c.quotas)
+	f.ledger.Adopt(c.ledger)
 	for i, ps := range c.pools {
 		if ps != f.pools[i] {
 			*f.pools[i] = *ps
-			f.pools[i].reservations, f.pools[i].quotas = f.reservations, f.quotas
+			f.pools[i].reservations, f.pools[i].ledger = f.reservations, f.ledger
 		}
 	}
 }
 
 // open creates the state of every pool.
 func (f *fleet) open() {
-	f.quotas = newQuotas(f.snap)
+	f.ledger = f.snap.Ledger.Clone()
 	for i, p := range f.snap.Pools {
 		ps := newPoolState(f.snap, p, f.cache.offeringsOf(p), f.reservations)
-		ps.index, ps.nodePrice, ps.quotas = i, f.opts.NodePriceOf(p.PoolSpec), f.quotas
+		ps.index, ps.nodePrice, ps.ledger = i, f.opts.NodePriceOf(p.PoolSpec), f.ledger
 		ps.spotShare = spotShareOf(f.snap, p, f.opts.DecidedClaims)
 		f.pools = append(f.pools, ps)
 	}

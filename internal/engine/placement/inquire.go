@@ -249,29 +249,30 @@ func (q *inquiry) askSpotShare() {
 }
 
 func (q *inquiry) askLimits() {
-	if q.pool.nodes == 0 {
-		q.add(plan.Verdict{Code: plan.NodeLimitReached, Have: q.pool.spec.NodeLimit}, q.none())
+	if v := plan.LimitVerdict(q.pool.ledger, model.Use{Accounts: q.pool.own, Nodes: 1}); !v.OK() {
+		q.add(v, q.none())
 	}
 	if !q.pool.limited() {
 		return
 	}
 	passes := q.none()
 	for t := range q.pool.spec.Eligible.All() {
-		if _, within := q.pool.within(q.cheapestUse(t)); within {
+		if q.pool.ledger.Admit(q.cheapestUse(t)) {
 			passes.Add(t)
 		}
 	}
 	q.add(plan.Verdict{Code: plan.LimitReached}, passes)
 }
 
-// cheapestUse returns what the limits count for a node of the type, at its lowest price.
-func (q *inquiry) cheapestUse(t int) quantity.Vector {
+// cheapestUse returns what the limits of the pool, other than that on nodes, count for a node of the type at its lowest
+// price.
+func (q *inquiry) cheapestUse(t int) model.Use {
 	price := int64(0)
 	for p := range q.pool.cheapestFirst(q.pool.only(t), q.both) {
 		price = p.price
 		break
 	}
-	return q.pool.use(typeOffering{kind: t, price: price})
+	return model.Use{Accounts: q.pool.own, Total: q.pool.spec.Types.Total[t], Price: price}
 }
 
 // askQuotas determines which types have an offering for which all quotas have room.
@@ -298,7 +299,8 @@ func (q *inquiry) quotaFor(t int) (cheapest plan.Verdict, price int64) {
 			continue
 		}
 		p := typeOffering{t, class, q.pool.spec.Types.Classes[class].Price[t]}
-		v := q.pool.quotaVerdict(q.pool.quotasOf(q.pool.pinned(q.both, class), q.pool.only(t)), q.pool.use(p))
+		accounts := q.pool.accountsOf(q.pool.pinned(q.both, class), q.pool.only(t))
+		v := plan.LimitVerdict(q.pool.ledger, q.pool.use(accounts[len(q.pool.own):], p))
 		if v.OK() {
 			return v, p.price
 		}
@@ -360,9 +362,8 @@ func (q *inquiry) complete(v plan.Verdict, among bitset.Set) plan.Verdict {
 	case plan.LimitReached:
 		v.Need = math.MaxInt64
 		for t := range among.All() {
-			total := q.cheapestUse(t)
-			if over, within := q.pool.within(total); !within && total.At(over) < v.Need {
-				v.Resource, v.Need, v.Have = over, total.At(over), q.pool.remaining[over]
+			if over := plan.LimitVerdict(q.pool.ledger, q.cheapestUse(t)); !over.OK() && over.Need < v.Need {
+				v.Resource, v.Need, v.Have = over.Resource, over.Need, over.Have
 			}
 		}
 	case plan.QuotaReached:

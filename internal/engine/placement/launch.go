@@ -210,7 +210,7 @@ func (l *launcher) limitsTurnAway(ps *poolState, batch *domainBatch) bool {
 	if len(offers) == 0 {
 		return false
 	}
-	return ps.nodes == 0 || !slices.ContainsFunc(offers, func(o *offer) bool {
+	return ps.full() || !slices.ContainsFunc(offers, func(o *offer) bool {
 		return slices.ContainsFunc(ps.frontWithin(o), func(b typeOffering) bool {
 			return ps.holdsNode(o, b) && o.holds(batch.pending.group, b)
 		})

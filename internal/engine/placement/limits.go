@@ -11,18 +11,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// largest returns, per resource, the most that one of the types has on nodes of the row: the amount that a limit counts.
-func (ps *poolState) largest(kinds bitset.Set, row label.Row) quantity.Vector {
-	var most quantity.Vector
-	for t := range kinds.All() {
-		most = most.Raise(ps.spec.Types.Total[t])
-	}
-	if ps.usd < 0 {
-		return most
-	}
-	return ps.withPrice(most, ps.spec.Types.HighestPrice(row, kinds.All()))
-}
-
 // dropTaken removes the types on which a daemon may use one of the host ports, on nodes of the row.
 func (ps *poolState) dropTaken(set bitset.Set, row label.Row, ports []model.HostPort) {
 	if len(ports) == 0 {
@@ -50,19 +38,13 @@ func (ps *poolState) dropLarger(set bitset.Set, chosen quantity.Vector) {
 }
 
 // bounded reports whether limits of the pool or quotas count its nodes or their resources.
-func (ps *poolState) bounded() bool {
-	return ps.limited() || ps.nodes != model.NoLimit || len(ps.counting) > 0
-}
+func (ps *poolState) bounded() bool { return len(ps.own) > 0 }
 
 // withoutLimits returns a copy of the fleet for a what-if that ignores the limits of these pools, and all quotas.
 func (f *fleet) withoutLimits(pools []*poolState) *fleet {
 	c := f.clone(pools...)
-	clear(c.quotas)
-	for i := range c.quotas {
-		c.quotas[i].nodes = model.NoLimit
-	}
 	for _, ps := range c.same(pools) {
-		ps.account, ps.quotaRules = account{nodes: model.NoLimit}, quotaRules{snap: f.snap, usd: -1}
+		ps.limitRules = limitRules{snap: f.snap}
 	}
 	return c
 }
@@ -77,7 +59,7 @@ func (f *fleet) within(pools []*poolState, result *fleet, from int) *fleet {
 }
 
 // widens reports whether the limits may count more for a claim than for its cheapest node.
-func (ps *poolState) widens() bool { return len(ps.counting) > 0 || ps.usd >= 0 }
+func (ps *poolState) widens() bool { return len(ps.counting) > 0 || ps.limitsPrice }
 
 // withinAs is within; narrow makes each bin one offering, because the limits count all that a claim may become.
 func (f *fleet) withinAs(pools []*poolState, result *fleet, from int, narrow bool) *fleet {
@@ -102,24 +84,22 @@ func (f *fleet) limitedTo(b *bin, narrow bool) *bin {
 		kinds = f.withinLimits(ps, &own, kinds, own.kind)
 	}
 	if narrow {
-		own.kinds, own.charged, own.quotas = f.narrowed(ps, &own)
+		own.kinds, own.use = f.narrowed(ps, &own)
 	} else {
-		own.kinds, own.charged, own.quotas = f.withinQuotas(ps, &own, kinds)
+		own.kinds, own.use = f.withinQuotas(ps, &own, kinds)
 	}
-	_, within := ps.account.within(own.charged)
-	if f.unsuitable(&own, own.kinds, own.row) || !within || ps.nodes == 0 || !ps.quotas.admit(own.quotas, own.charged) {
+	if f.unsuitable(&own, own.kinds, own.row) || !f.ledger.Admit(own.use) {
 		return nil
 	}
 	if !own.kinds.Equal(b.kinds) || !f.snap.Space.Equal(own.row, b.row) {
 		own.lowest, own.free = ps.lowestPrice(own.kinds, own.row), f.widest(&own).Sub(own.used)
 	}
-	ps.charge(own.charged)
-	ps.quotas.charge(own.quotas, own.charged)
+	f.ledger.Charge(own.use)
 	return &own
 }
 
 // limited reports whether limits of the pool or quotas apply to resources of its nodes.
-func (ps *poolState) limited() bool { return len(ps.scarceList) > 0 || ps.usd >= 0 }
+func (ps *poolState) limited() bool { return len(ps.scarceList) > 0 || ps.limitsPrice }
 
 // scarce reports whether the pool has any limit or reservation.
 func (ps *poolState) scarce() bool {
@@ -133,6 +113,16 @@ func (ps *poolState) scarce() bool {
 var scarceOrders = []packOrder{{scarcity: 16}, {scarcity: 4}, {scarcity: 1}, {scarcity: 0.25}, {scarcity: 1e6},
 	{scarcity: 1e6, count: true, compare: smallPodsFirst}}
 
+// left returns what the limit of the pool on the resource leaves, and whether there is one.
+func (ps *poolState) left(r quantity.Resource) (int64, bool) {
+	for _, line := range ps.ledger.Lines(ps.own...) {
+		if line.Name != model.ResourceNodes && line.Resource == r {
+			return line.Left(), true
+		}
+	}
+	return 0, false
+}
+
 // exceeded reports whether the limits of the pools, however they are used, cannot hold what the candidates request.
 func exceeded(pools []*poolState, cands []*packCandidate) bool {
 	var asked quantity.Vector
@@ -142,11 +132,12 @@ func exceeded(pools []*poolState, cands []*packCandidate) bool {
 	for r := range asked {
 		left := int64(0)
 		for _, ps := range pools {
-			if r >= len(ps.remaining) || ps.remaining[r] == model.NoLimit {
+			own, limited := ps.left(quantity.Resource(r))
+			if !limited {
 				left = math.MaxInt64
 				break
 			}
-			left += ps.remaining[r]
+			left += own
 		}
 		if asked[r] > left {
 			return true
@@ -165,17 +156,8 @@ func smallPodsFirst(a, b *packCandidate) int {
 type scarcity struct {
 	// whole is the price of all that an account leaves, nano-USD per hour.
 	whole float64
-	// own, by pool, and shared are what the accounts left at the beginning.
-	own    map[int]account
-	shared quotas
-}
-
-func (f *fleet) newScarcity(pools []*poolState, whole float64) *scarcity {
-	s := &scarcity{whole: whole, own: map[int]account{}, shared: f.quotas.clone()}
-	for _, ps := range pools {
-		s.own[ps.index] = ps.account.clone()
-	}
-	return s
+	// began is the ledger at the beginning.
+	began model.Ledger
 }
 
 // price returns the price of what a node of the offering uses of the limits, nano-USD per hour; 0 for nil.
@@ -183,25 +165,5 @@ func (s *scarcity) price(ps *poolState, o *offer, p typeOffering) float64 {
 	if s == nil {
 		return 0
 	}
-	use := ps.use(p)
-	own := s.own[ps.index]
-	part := own.part(use)
-	for _, i := range ps.quotasOfOffering(o, p) {
-		part = max(part, s.shared[i].part(use))
-	}
-	return float64(s.whole * part)
-}
-
-// part returns the largest part of what is left that a node with that capacity uses.
-func (a *account) part(total quantity.Vector) float64 {
-	part := 0.0
-	if a.nodes > 0 {
-		part = 1 / float64(a.nodes)
-	}
-	for r, left := range a.remaining {
-		if left != model.NoLimit && left > 0 {
-			part = max(part, float64(total.At(quantity.Resource(r)))/float64(left))
-		}
-	}
-	return part
+	return float64(s.whole * s.began.Part(ps.use(ps.accountsOfOffering(o, p), p)))
 }

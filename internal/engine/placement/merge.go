@@ -174,7 +174,7 @@ func (l *launcher) asOne(ps *poolState, set []*bin) *bin {
 	if ps.limited() {
 		kinds = f.withinLimits(ps, one, kinds, one.kind)
 	}
-	one.kinds, one.charged, one.quotas = f.withinQuotas(ps, one, kinds)
+	one.kinds, one.use = f.withinQuotas(ps, one, kinds)
 	if f.unsuitable(one, one.kinds, one.row) || !f.permits(set, one) {
 		return nil
 	}
@@ -224,19 +224,14 @@ func (l *launcher) narrowFor(row label.Row, ps *poolState, b *bin) bool {
 
 // permits reports whether the limits permit the one bin instead of the others.
 func (f *fleet) permits(set []*bin, one *bin) bool {
-	ps := f.poolOf(one)
-	if !ps.bounded() {
+	if !f.poolOf(one).bounded() {
 		return true
 	}
-	own, shared := ps.account.clone(), ps.quotas.clone()
+	trial := f.ledger.Clone()
 	for _, b := range set {
-		if b.pool == one.pool {
-			own.refund(b.charged, 1)
-		}
-		shared.refund(b.quotas, b.charged, 1)
+		trial.Release(b.use)
 	}
-	_, within := own.within(one.charged)
-	return within && own.nodes != 0 && shared.admit(one.quotas, one.charged)
+	return trial.Admit(one.use)
 }
 
 // exchange replaces a set of bins by one, also in the limits.
@@ -246,10 +241,7 @@ func (f *fleet) exchange(set []*bin, one *bin) {
 			f.giveBack(b)
 		}
 	}
-	if ps := f.poolOf(one); ps.bounded() {
-		ps.charge(one.charged)
-		ps.quotas.charge(one.quotas, one.charged)
-	}
+	f.ledger.Charge(one.use)
 	at := slices.Index(f.bins, set[0])
 	f.bins[at] = one
 	f.bins = slices.DeleteFunc(f.bins, func(b *bin) bool { return slices.Contains(set[1:], b) })

@@ -46,7 +46,7 @@ type typeOffering struct {
 
 // offersTo lists the offers of a pool to a group, one for each of the rows that the pool can satisfy.
 func (f *fleet) offersTo(ps *poolState, pg *pendingGroup, rows []label.Row) []*offer {
-	if ps.nodes == 0 {
+	if ps.full() {
 		return nil
 	}
 	return f.offersBeyondLimit(ps, pg, rows)

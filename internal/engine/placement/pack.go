@@ -176,7 +176,7 @@ func (k *packing) appraise() {
 		}
 	}
 	if k.factor > 0 && k.scarcity == nil {
-		k.scarcity = k.fleet.newScarcity(k.pools, float64(k.factor*whole))
+		k.scarcity = &scarcity{whole: float64(k.factor * whole), began: k.fleet.ledger.Clone()}
 	}
 }
 
@@ -220,7 +220,7 @@ func (k *packing) bestBin(seed *packCandidate) (*bin, bool) {
 	for i := range seed.offers {
 		in := &seed.offers[i]
 		ps := k.fleet.pools[in.pool]
-		if ps.nodes == 0 || slices.Contains(k.shut[seed], in.pool) {
+		if ps.full() || slices.Contains(k.shut[seed], in.pool) {
 			continue
 		}
 		smaller := k.fitsShare(ps, seed)

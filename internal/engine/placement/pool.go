@@ -10,17 +10,16 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// poolState is the provisioning state of a pool: the rest of its limits, and cached facts about its types.
+// poolState is the provisioning state of a pool: its limits, and cached facts about its types.
 type poolState struct {
 	spec *model.Pool
 	// index is its index in the fleet.
 	index int
 	// nodePrice is the cost of a node of the pool beyond its price, nano-USD per hour.
 	nodePrice int64
-	// account is what the limits of the pool leave, quotas what the quotas leave; all pools share those.
-	account
-	quotas quotas
-	quotaRules
+	// ledger is that of the fleet; all pools share it.
+	ledger model.Ledger
+	limitRules
 	// reservations is how many more nodes each reservation permits. All pools share it.
 	reservations *reservations
 	*offeringCache
@@ -43,7 +42,7 @@ type minimum struct {
 }
 
 func newPoolState(snap *model.Snapshot, p *model.Pool, g *offeringCache, reservations *reservations) *poolState {
-	ps := &poolState{spec: p, account: newAccount(p.Limit, p.Used, p.NodeLimit, p.Nodes), quotaRules: newQuotaRules(snap, p),
+	ps := &poolState{spec: p, limitRules: newLimitRules(snap, p),
 		offeringCache: g, reservations: reservations, claimParts: map[string]*claimParts{}, paused: p.PausedTaints(snap.Now)}
 	if !g.reserved {
 		return ps
@@ -74,7 +73,7 @@ func (ps *poolState) reserve(o model.Offering) {
 }
 
 // open reports whether nodes of the pool can be launched at all.
-func (ps *poolState) open() bool { return ps.usable() && ps.nodes != 0 }
+func (ps *poolState) open() bool { return ps.usable() && !ps.full() }
 
 // usable reports whether nodes of the pool could be launched without its limit on nodes.
 func (ps *poolState) usable() bool {

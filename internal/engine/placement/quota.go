@@ -6,123 +6,24 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// Limits beyond those of one pool. An account is what a limit leaves: each pool has one, and each CapacityQuota has one
-// that all pools share. A node is charged to each quota whose labels it may get: a bin may become several types in
-// several zones. If the quotas have no room for all of these, the bin is narrowed to the offering that it was chosen
-// for. The front of an offer has offerings of each combination of quotas, so that a more expensive one outside a quota
-// that is used up can be chosen. Without quotas, all of this costs nothing.
+// Limits of pools and quotas. A node is charged to its pool and to each quota whose labels it may get: a bin may become
+// several types in several zones. If the quotas have no room for all of these, the bin is narrowed to the offering that it
+// was chosen for. The front of an offer has offerings of each combination of quotas, so that a more expensive one outside a
+// quota that is used up can be chosen. Without quotas, all of this costs nothing.
 
-// account is what a limit leaves.
-type account struct {
-	// remaining of each limited resource, model.NoLimit for others; nodes likewise.
-	remaining []int64
-	nodes     int64
-}
-
-func newAccount(limit []int64, used quantity.Vector, nodeLimit int64, nodes int) account {
-	a := account{nodes: model.NoLimit, remaining: slices.Clone(limit)}
-	if nodeLimit != model.NoLimit {
-		a.nodes = max(0, nodeLimit-int64(nodes))
-	}
-	for r, most := range a.remaining {
-		if most != model.NoLimit {
-			a.remaining[r] = max(0, most-used.At(quantity.Resource(r)))
-		}
-	}
-	return a
-}
-
-// within reports whether a node with that capacity is within the limits, and returns the first exceeded resource.
-func (a *account) within(total quantity.Vector) (quantity.Resource, bool) {
-	for r, left := range a.remaining {
-		if left != model.NoLimit && total.At(quantity.Resource(r)) > left {
-			return quantity.Resource(r), false
-		}
-	}
-	return 0, true
-}
-
-// refund returns the charged capacity of so many nodes to the limits.
-func (a *account) refund(total quantity.Vector, nodes int64) {
-	for r, left := range a.remaining {
-		if left != model.NoLimit {
-			a.remaining[r] = left + total.At(quantity.Resource(r))
-		}
-	}
-	if a.nodes != model.NoLimit {
-		a.nodes += nodes
-	}
-}
-
-func (a *account) clone() account {
-	return account{remaining: slices.Clone(a.remaining), nodes: a.nodes}
-}
-
-// charge subtracts a node's capacity from the limits.
-func (a *account) charge(total quantity.Vector) {
-	for r, left := range a.remaining {
-		if left != model.NoLimit {
-			a.remaining[r] = max(0, left-total.At(quantity.Resource(r)))
-		}
-	}
-	if a.nodes != model.NoLimit {
-		a.nodes--
-	}
-}
-
-// quotas are the accounts of the quotas, in the order of the snapshot.
-type quotas []account
-
-func newQuotas(snap *model.Snapshot) quotas {
-	var list quotas
-	for _, q := range snap.Quotas {
-		list = append(list, newAccount(q.Limit, q.Used, q.NodeLimit, q.Nodes))
-	}
-	return list
-}
-
-func (q quotas) clone() quotas {
-	c := slices.Clone(q)
-	for i := range c {
-		c[i] = c[i].clone()
-	}
-	return c
-}
-
-// admit reports whether each of the quotas has room for a node with that capacity.
-func (q quotas) admit(which []int, total quantity.Vector) bool {
-	return !slices.ContainsFunc(which, func(i int) bool {
-		_, within := q[i].within(total)
-		return !within || q[i].nodes == 0
-	})
-}
-
-func (q quotas) charge(which []int, total quantity.Vector) {
-	for _, i := range which {
-		q[i].charge(total)
-	}
-}
-
-func (q quotas) refund(which []int, total quantity.Vector, nodes int64) {
-	for _, i := range which {
-		q[i].refund(total, nodes)
-	}
-}
-
-// quotaRules are the quotas that may count nodes of a pool, and what they and its own limits limit.
-type quotaRules struct {
+// limitRules are the limits that may count nodes of a pool, and what they limit.
+type limitRules struct {
 	snap *model.Snapshot
-	// counting are the indexes of the quotas.
-	counting []int
-	// scarceList are the limited resources, without the price. usd is the number of the price, negative if it is not limited.
-	scarceList []quantity.Resource
-	usd        int
-	// known caches the quotas of offerings.
-	known map[offeringOf][]int
+	// own is the account of the pool, counting those of the quotas. Both are empty if nothing limits the pool.
+	own, counting []model.Account
+	// scarceList are the limited resources. limitsPrice says that the price is limited.
+	scarceList  []quantity.Resource
+	limitsPrice bool
+	// known caches the accounts of offerings.
+	known map[offeringOf][]model.Account
 }
 
 // offeringOf is an offering on nodes of the row of an offer.
@@ -131,48 +32,62 @@ type offeringOf struct {
 	kind, class int
 }
 
-func newQuotaRules(snap *model.Snapshot, p *model.Pool) quotaRules {
-	q := quotaRules{snap: snap, usd: -1}
-	limited := [][]int64{p.Limit}
-	for i, quota := range snap.Quotas {
+func newLimitRules(snap *model.Snapshot, p *model.Pool) limitRules {
+	l := limitRules{snap: snap, own: snap.Ledger.Own(p.Name)}
+	for _, quota := range snap.Quotas {
 		if p.Types != nil && quota.Counts(snap.Space, p.Start) {
-			q.counting, limited = append(q.counting, i), append(limited, quota.Limit)
+			l.counting = append(l.counting, snap.Ledger.AccountOf(quota))
 		}
 	}
-	usd, known := snap.LimitsUSD()
-	for r := range snap.Resources {
-		switch r := quantity.Resource(r); {
-		case !slices.ContainsFunc(limited, func(l []int64) bool { return int(r) < len(l) && l[r] != model.NoLimit }):
-		case known && r == usd:
-			q.usd = int(r)
+	lines := append(snap.Ledger.Lines(l.own...), snap.Ledger.Lines(l.counting...)...)
+	if len(lines)+len(l.counting) == 0 {
+		l.own = nil
+	}
+	for _, line := range lines {
+		switch line.Name {
+		case model.ResourceNodes:
+		case model.ResourceUSD:
+			l.limitsPrice = true
 		default:
-			q.scarceList = append(q.scarceList, r)
+			l.scarceList = append(l.scarceList, line.Resource)
 		}
 	}
-	return q
+	slices.Sort(l.scarceList)
+	l.scarceList = slices.Compact(l.scarceList)
+	return l
 }
 
-// quotasOf returns the quotas that may count a node of the row and the types.
-func (ps *poolState) quotasOf(row label.Row, kinds bitset.Set) []int {
+// accountsOf returns the accounts that may count a node of the row and the types, that of the pool first.
+func (ps *poolState) accountsOf(row label.Row, kinds bitset.Set) []model.Account {
 	if len(ps.counting) == 0 {
-		return nil
+		return ps.own
 	}
-	hull := ps.spec.Types.Hull(row, kinds)
-	return slices.DeleteFunc(slices.Clone(ps.counting), func(i int) bool { return !ps.snap.Quotas[i].Counts(ps.snap.Space, hull) })
+	return ps.accountsOn(ps.spec.Types.Hull(row, kinds))
 }
 
-// quotasOfOffering returns the quotas that may count a node of the offering.
-func (ps *poolState) quotasOfOffering(o *offer, p typeOffering) []int {
+// accountsOn returns the accounts that may count a node of the row.
+func (ps *poolState) accountsOn(row label.Row) []model.Account {
+	accounts := ps.own
+	for _, a := range ps.counting {
+		if ps.ledger.Quota(a).Counts(ps.snap.Space, row) {
+			accounts = append(accounts, a)
+		}
+	}
+	return accounts
+}
+
+// accountsOfOffering returns the accounts that may count a node of the offering.
+func (ps *poolState) accountsOfOffering(o *offer, p typeOffering) []model.Account {
 	if len(ps.counting) == 0 {
-		return nil
+		return ps.own
 	}
 	at := offeringOf{o, p.kind, p.class}
 	list, known := ps.known[at]
 	if !known {
 		if ps.known == nil {
-			ps.known = map[offeringOf][]int{}
+			ps.known = map[offeringOf][]model.Account{}
 		}
-		list = ps.quotasOf(ps.pinned(o.row, p.class), ps.only(p.kind))
+		list = ps.accountsOf(ps.pinned(o.row, p.class), ps.only(p.kind))
 		ps.known[at] = list
 	}
 	return list
@@ -191,76 +106,80 @@ func (ps *poolState) only(kind int) bitset.Set {
 	return set
 }
 
-// use returns what a node of the offering counts.
-func (ps *poolState) use(p typeOffering) quantity.Vector {
-	return ps.withPrice(ps.spec.Types.Total[p.kind], p.price)
+// full reports whether the limit on nodes of the pool leaves none.
+func (ps *poolState) full() bool {
+	return len(ps.own) > 0 && !ps.ledger.Admit(model.Use{Accounts: ps.own, Nodes: 1})
 }
 
-// withPrice returns the capacity with the price, if that is limited.
-func (ps *poolState) withPrice(total quantity.Vector, price int64) quantity.Vector {
-	if ps.usd < 0 {
-		return total
+// use returns what a node of the offering uses of the accounts.
+func (ps *poolState) use(accounts []model.Account, p typeOffering) model.Use {
+	return model.Use{Accounts: accounts, Total: ps.spec.Types.Total[p.kind], Price: p.price, Nodes: 1}
+}
+
+// largest returns what a node of the row uses that may become any of the types.
+func (ps *poolState) largest(kinds bitset.Set, row label.Row) model.Use {
+	if !ps.bounded() {
+		return model.Use{}
 	}
-	v := make(quantity.Vector, max(len(total), ps.usd+1))
-	copy(v, total)
-	v[ps.usd] = price
-	return v
+	total, price := ps.spec.Types.Largest(row, kinds, ps.limitsPrice)
+	return model.Use{Accounts: ps.accountsOf(row, kinds), Total: total, Price: price, Nodes: 1}
 }
 
 // holdsNode reports whether a node of the offering is within the limits of the pool and of all quotas.
 func (ps *poolState) holdsNode(o *offer, p typeOffering) bool {
-	use := ps.use(p)
-	_, within := ps.within(use)
-	return within && ps.quotas.admit(ps.quotasOfOffering(o, p), use)
+	return ps.ledger.Admit(ps.use(ps.accountsOfOffering(o, p), p))
 }
 
 // holdsInstead reports whether the bin may be a node of the offering instead.
 func (ps *poolState) holdsInstead(b *bin, p typeOffering) bool {
-	more := ps.use(p).Sub(b.charged)
-	if _, within := ps.within(more); !within {
-		return false
-	}
-	return !slices.ContainsFunc(ps.quotasOf(ps.pinned(b.row, p.class), ps.only(p.kind)), func(i int) bool {
-		_, within := ps.quotas[i].within(more)
-		return !within || !slices.Contains(b.quotas, i)
-	})
+	accounts := ps.accountsOf(ps.pinned(b.row, p.class), ps.only(p.kind))
+	return contains(b.use.Accounts, accounts) && ps.ledger.Admit(model.Use{Accounts: accounts,
+		Total: ps.spec.Types.Total[p.kind].Sub(b.use.Total), Price: p.price - b.use.Price})
+}
+
+// contains reports whether the accounts contain all of the others.
+func contains(accounts, others []model.Account) bool {
+	return !slices.ContainsFunc(others, func(a model.Account) bool { return !slices.Contains(accounts, a) })
 }
 
 // withinQuotas narrows a bin that is about to be opened to its offering if the limits have no room for all that it may
-// become. It returns the types, the capacity that counts and the quotas.
-func (f *fleet) withinQuotas(ps *poolState, b *bin, kinds bitset.Set) (bitset.Set, quantity.Vector, []int) {
-	largest, counted := ps.largest(kinds, b.row), ps.quotasOf(b.row, kinds)
-	if len(ps.counting) == 0 && ps.usd < 0 || kinds.Empty() {
-		return kinds, largest, counted
+// become. It returns the types and what limits count. The nodes of the pool are counted elsewhere: the bin may replace
+// others.
+func (f *fleet) withinQuotas(ps *poolState, b *bin, kinds bitset.Set) (bitset.Set, model.Use) {
+	use := ps.largest(kinds, b.row)
+	if len(ps.counting) == 0 && !ps.limitsPrice || kinds.Empty() {
+		return kinds, use
 	}
-	if _, within := ps.within(largest); within && ps.quotas.admit(counted, largest) {
-		return kinds, largest, counted
+	own, shared := use, use
+	own.Accounts, own.Nodes, shared.Accounts = ps.own, 0, use.Accounts[len(ps.own):]
+	if f.ledger.Admit(own) && f.ledger.Admit(shared) {
+		return kinds, use
 	}
 	return f.narrowed(ps, b)
 }
 
 // narrowed narrows a bin to its offering, and returns as withinQuotas does.
-func (f *fleet) narrowed(ps *poolState, b *bin) (bitset.Set, quantity.Vector, []int) {
+func (f *fleet) narrowed(ps *poolState, b *bin) (bitset.Set, model.Use) {
 	ps.spec.Types.Classes[b.class].Pin(f.snap.Space, b.row)
 	kinds := f.kindsFor(ps, b, b.row, b.used)
 	ps.dropLarger(kinds, ps.spec.Types.Total[b.kind])
-	ps.keepCounted(kinds, b.row, ps.quotasOf(b.row, ps.only(b.kind)))
+	ps.keepCounted(kinds, b.row, ps.accountsOf(b.row, ps.only(b.kind)))
 	for t := range kinds.Clone().All() {
-		if ps.usd >= 0 && ps.spec.Types.Classes[b.class].Price[t] > b.price {
+		if ps.limitsPrice && ps.spec.Types.Classes[b.class].Price[t] > b.price {
 			kinds.Remove(t)
 		}
 	}
 	kinds = f.cut(ps, kinds, b.row)
-	return kinds, ps.largest(kinds, b.row), ps.quotasOf(b.row, kinds)
+	return kinds, ps.largest(kinds, b.row)
 }
 
-// keepCounted keeps the types whose nodes only the given quotas count.
-func (ps *poolState) keepCounted(kinds bitset.Set, row label.Row, counted []int) {
+// keepCounted keeps the types whose nodes only the given accounts count.
+func (ps *poolState) keepCounted(kinds bitset.Set, row label.Row, counted []model.Account) {
 	if len(ps.counting) == 0 {
 		return
 	}
 	for t := range kinds.Clone().All() {
-		if slices.ContainsFunc(ps.quotasOf(row, ps.only(t)), func(i int) bool { return !slices.Contains(counted, i) }) {
+		if !contains(counted, ps.accountsOf(row, ps.only(t))) {
 			kinds.Remove(t)
 		}
 	}
@@ -274,11 +193,7 @@ func (ps *poolState) beatsInLimits(o *offer, q, p typeOffering) bool {
 			return false
 		}
 	}
-	if len(ps.counting) == 0 {
-		return true
-	}
-	other := ps.quotasOfOffering(o, p)
-	return !slices.ContainsFunc(ps.quotasOfOffering(o, q), func(i int) bool { return !slices.Contains(other, i) })
+	return len(ps.counting) == 0 || contains(ps.accountsOfOffering(o, p), ps.accountsOfOffering(o, q))
 }
 
 // byQuotas splits classes by the quotas that may count their nodes: a price list has only the cheapest offering of a
@@ -288,29 +203,14 @@ func (ps *poolState) byQuotas(row label.Row, classes []int) [][]int {
 		return [][]int{classes}
 	}
 	var lists [][]int
-	var like [][]int
+	var like [][]model.Account
 	for _, class := range classes {
-		pinned := ps.pinned(row, class)
-		counted := slices.DeleteFunc(slices.Clone(ps.counting), func(i int) bool { return !ps.snap.Quotas[i].Counts(ps.snap.Space, pinned) })
-		at := slices.IndexFunc(like, func(other []int) bool { return slices.Equal(other, counted) })
+		counted := ps.accountsOn(ps.pinned(row, class))
+		at := slices.IndexFunc(like, func(other []model.Account) bool { return slices.Equal(other, counted) })
 		if at < 0 {
 			at, like, lists = len(like), append(like, counted), append(lists, nil)
 		}
 		lists[at] = append(lists[at], class)
 	}
 	return lists
-}
-
-// quotaVerdict returns the verdict of the first quota without room for a node with that capacity.
-func (ps *poolState) quotaVerdict(which []int, total quantity.Vector) plan.Verdict {
-	for _, i := range which {
-		a, quota := &ps.quotas[i], ps.snap.Quotas[i]
-		if a.nodes == 0 {
-			return plan.Verdict{Code: plan.QuotaReached, Quota: quota.Name, Name: model.ResourceNodes, Need: 1}
-		}
-		if r, within := a.within(total); !within {
-			return plan.Verdict{Code: plan.QuotaReached, Quota: quota.Name, Name: ps.snap.Resources[r], Need: total.At(r), Have: a.remaining[r]}
-		}
-	}
-	return plan.Verdict{}
 }

@@ -111,7 +111,8 @@ func (f *fleet) narrowToSlot(ps *poolState, b *bin, expected int64, more bool) b
 		}
 		b.row, b.kinds = row, one.kinds
 		b.typeOffering = ps.priced(b.kinds, b.row)[0]
-		b.lowest, b.charged = b.price, ps.largest(b.kinds, b.row)
+		b.lowest = b.price
+		b.use.Total, b.use.Price = ps.spec.Types.Largest(b.row, b.kinds, ps.limitsPrice)
 		b.free = ps.possibleRooms(b.row).Least(b.kind).Sub(b.used)
 		return true
 	}

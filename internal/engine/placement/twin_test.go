@@ -168,8 +168,8 @@ func fits(requests []quantity.Amount, room map[string]int64) bool {
 // the largest type of each claim.
 func left(snap *model.Snapshot, p *plan.Provision, pool *model.PoolSpec) map[string]int64 {
 	left := map[string]int64{}
-	for _, a := range pool.Limits {
-		left[a.Name] = a.Value
+	for _, line := range snap.Ledger.Lines(snap.Ledger.Own(pool.Name)...) {
+		left[line.Name] = line.Limit - line.Used
 	}
 	charge := func(name string, n int64) {
 		if _, limited := left[name]; limited {
@@ -177,10 +177,6 @@ func left(snap *model.Snapshot, p *plan.Provision, pool *model.PoolSpec) map[str
 		}
 	}
 	frozen := snap.Pool(pool.Name)
-	charge(model.ResourceNodes, int64(frozen.Nodes))
-	for r, n := range frozen.Used {
-		charge(snap.Resources[r], n)
-	}
 	for _, c := range p.Claims {
 		if c.Pool != pool.Name {
 			continue

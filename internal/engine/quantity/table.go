@@ -95,7 +95,7 @@ func (t *Table) Vector(amounts []Amount) Vector {
 	v := make(Vector, len(t.names))
 	for _, a := range amounts {
 		r := t.index[a.Name]
-		v[r] = add(v[r], a.Value)
+		v[r] = Add(v[r], a.Value)
 	}
 	return v
 }

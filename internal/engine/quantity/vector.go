@@ -79,12 +79,12 @@ func (v Vector) TimesUpTo(in Vector, n int64) int64 {
 
 // Add returns v + w.
 func (v Vector) Add(w Vector) Vector {
-	return v.zip(w, add)
+	return v.zip(w, Add)
 }
 
 // Sub returns v - w.
 func (v Vector) Sub(w Vector) Vector {
-	return v.zip(w, sub)
+	return v.zip(w, Sub)
 }
 
 // Max returns the larger of v and w for each resource.
@@ -126,9 +126,9 @@ func (v Vector) AddScaled(w Vector, n int64) {
 	v = v[:len(w)]
 	for r, x := range w {
 		if moderate(n, x) {
-			v[r] = add(v[r], n*x)
+			v[r] = Add(v[r], n*x)
 		} else {
-			v[r] = add(v[r], mul(x, n))
+			v[r] = Add(v[r], mul(x, n))
 		}
 	}
 }
@@ -161,7 +161,8 @@ func (v Vector) IsZero() bool {
 	return true
 }
 
-func add(a, b int64) int64 {
+// Add returns a + b, or the nearest int64.
+func Add(a, b int64) int64 {
 	sum := a + b
 	if (a < 0) == (b < 0) && (sum < 0) != (a < 0) {
 		return limit(a < 0)
@@ -169,7 +170,8 @@ func add(a, b int64) int64 {
 	return sum
 }
 
-func sub(a, b int64) int64 {
+// Sub returns a - b, or the nearest int64.
+func Sub(a, b int64) int64 {
 	diff := a - b
 	if (a < 0) != (b < 0) && (diff < 0) != (a < 0) {
 		return limit(a < 0)
