@@ -94,14 +94,11 @@ func convertsObjects(f goFile, d ast.Decl) bool {
 
 // comparesLimits finds what is used beside what a limit allows.
 func comparesLimits(f goFile, d ast.Decl) bool {
-	if calls(d, "model.Exceeded") {
-		return true
-	}
 	return contains(d, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.BinaryExpr:
 			return slices.Contains([]token.Token{token.LSS, token.LEQ, token.GTR, token.GEQ, token.SUB}, n.Op) &&
-				(selects(n.X, "NodeLimit") || selects(n.Y, "NodeLimit"))
+				(selects(n.X, "NodeLimit") || selects(n.Y, "NodeLimit") || selects(n.X, "Limit") && selects(n.Y, "Used"))
 		case *ast.CallExpr: // a constructor or a check that takes the limits
 			return slices.ContainsFunc(n.Args, func(e ast.Expr) bool {
 				s, ok := e.(*ast.SelectorExpr)
