@@ -46,8 +46,8 @@ type Store interface {
 	Refuse(pool, uid, why string)
 }
 
-// parallelWrites is the maximum number of concurrent writes. The client's own rate limit applies in addition.
-const parallelWrites = 64
+// workers is the number of concurrent writes, unless Workers is set. The client's own rate limit applies in addition.
+const workers = 64
 
 // Executor performs actions. Set the exported fields before the first use and do not change them afterward. It is
 // safe for concurrent use.
@@ -72,6 +72,8 @@ type Executor struct {
 	// WriteTimeout bounds one action, including retries. 0 means 15 s. CordonQuiet is that of guard.Guard.
 	WriteTimeout time.Duration
 	CordonQuiet  time.Duration
+	// Workers is the number of concurrent writes of one call. 0 means 64.
+	Workers int
 	// Guard returns the guard for commands. Nil means guard.New.
 	Guard func(*model.Snapshot) *guard.Guard
 
@@ -99,7 +101,7 @@ func Failures(outcomes []Outcome) []Outcome {
 // Do performs the actions in parallel and returns their outcomes in the same order. Notes on one pool are one write.
 func (x *Executor) Do(ctx context.Context, actions []plan.Action) []Outcome {
 	outcomes := make([]Outcome, len(actions))
-	slots := make(chan struct{}, parallelWrites)
+	slots := make(chan struct{}, cmp.Or(x.Workers, workers))
 	var running sync.WaitGroup
 	for _, group := range together(actions) {
 		slots <- struct{}{}

@@ -53,7 +53,7 @@ const restShare = 10
 func (d *Loop) Start(ctx context.Context) error {
 	for {
 		// 1. Wait for the timer, for the time at which a node may be removed, or for a change.
-		received, ok := batch.Wait(ctx, d.Clock, d.pause(), d.Changed, nil, nil)
+		received, ok := batch.Wait(ctx, d.Clock, d.Pause(), d.Changed, nil, nil)
 		if received != nil {
 			ok = batch.End(ctx, d.Clock, d.Changed, nil, batch.Window{Idle: d.Timers.BatchIdle, Longest: d.Timers.BatchIdle})
 		}
@@ -64,7 +64,8 @@ func (d *Loop) Start(ctx context.Context) error {
 	}
 }
 
-func (d *Loop) pause() time.Duration {
+// Pause returns how long the loop waits for a change before its next pass.
+func (d *Loop) Pause() time.Duration {
 	pause := d.Timers.DisruptionPoll
 	if len(d.known) > 0 {
 		pause = min(pause, d.Timers.CommandRetry)

@@ -31,8 +31,8 @@ const (
 	evictSweep = 4096
 )
 
-// target is a pod that is to be evicted.
-type target struct {
+// Target is a pod that is to be evicted.
+type Target struct {
 	types.NamespacedName
 	uid types.UID
 }
@@ -66,25 +66,28 @@ type evictionOrder struct {
 type evictor struct {
 	r     *Reconciler
 	log   logr.Logger
-	queue workqueue.TypedRateLimitingInterface[target]
+	queue workqueue.TypedRateLimitingInterface[Target]
 
 	mu     sync.Mutex
-	orders map[target]*evictionOrder
+	orders map[Target]*evictionOrder
 }
 
 func newEvictor(r *Reconciler, log logr.Logger) *evictor {
 	limiter := workqueue.NewTypedMaxOfRateLimiter(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[target](r.Timers.Eviction, r.Timers.EvictionMax),
-		&workqueue.TypedBucketRateLimiter[target]{Limiter: rate.NewLimiter(evictPerSecond, evictBurst)},
+		workqueue.NewTypedItemExponentialFailureRateLimiter[Target](r.Timers.Eviction, r.Timers.EvictionMax),
+		&workqueue.TypedBucketRateLimiter[Target]{Limiter: rate.NewLimiter(evictPerSecond, evictBurst)},
 	)
-	queue := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[target]{Name: evictorName})
-	return &evictor{r: r, log: log, queue: queue, orders: map[target]*evictionOrder{}}
+	queue := r.Evictions
+	if queue == nil {
+		queue = workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[Target]{Name: evictorName})
+	}
+	return &evictor{r: r, log: log, queue: queue, orders: map[Target]*evictionOrder{}}
 }
 
 // add enqueues the pod, unless it is being evicted or has just been evicted. A forced pod does not wait for its
 // backoff.
 func (e *evictor) add(pod *corev1.Pod, o evictionOrder) {
-	item := target{client.ObjectKeyFromObject(pod), pod.UID}
+	item := Target{client.ObjectKeyFromObject(pod), pod.UID}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.r.Clock.Now()
@@ -158,7 +161,7 @@ func (e *evictor) next(ctx context.Context) bool {
 }
 
 // order returns a copy of the current data about a target.
-func (e *evictor) order(item target) evictionOrder {
+func (e *evictor) order(item Target) evictionOrder {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if o := e.orders[item]; o != nil {
@@ -168,7 +171,7 @@ func (e *evictor) order(item target) evictionOrder {
 }
 
 // attempt requests one eviction or deletion, and reports whether that settles the target.
-func (e *evictor) attempt(ctx context.Context, item target, o evictionOrder) (settles bool) {
+func (e *evictor) attempt(ctx context.Context, item Target, o evictionOrder) (settles bool) {
 	// The API server responds with a Retry-After to an eviction whose budget is still being computed. The client
 	// would block the worker for that time.
 	bounded, cancel := context.WithTimeout(ctx, e.r.Timers.EvictionAnswer)

@@ -56,10 +56,16 @@ type Reconciler struct {
 	Ahead func() time.Duration
 	// Workers is the number of nodes that are processed concurrently. 0 means 500.
 	Workers int
+	// Evictions is the queue of pods to evict. Nil means a queue of its own. The manager serves it; a caller without
+	// one calls Evict for each of its items.
+	Evictions workqueue.TypedRateLimitingInterface[Target]
 
 	classes controller.Classes
 	evictor *evictor
 }
+
+// Evict evicts the next pod of Evictions. It returns false when the queue is shut down.
+func (r *Reconciler) Evict(ctx context.Context) bool { return r.evictor.next(ctx) }
 
 // SetupWithManager registers the controller and its eviction queue. controller.Index must have run before.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {

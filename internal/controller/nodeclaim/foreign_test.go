@@ -87,7 +87,7 @@ func TestPodEventsAreNotedOnOurClaimsOnly(t *testing.T) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{ProviderID: "id"}}
 		c := builder.WithObjects(claim, node).WithStatusSubresource(claim).Build()
 		p := &PodEvents{Client: c, Timers: controller.Production(), Clock: clocktesting.NewFakePassiveClock(may), classes: classes}
-		if _, err := p.Reconcile(t.Context(), moment{Node: "n", At: may}); err != nil {
+		if _, err := p.Reconcile(t.Context(), Moment{Node: "n", At: may}); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(claim), claim); err != nil {

@@ -51,26 +51,26 @@ type PodEvents struct {
 	latest map[string]time.Time
 }
 
-// moment is a pod event on a node.
-type moment struct {
+// Moment is a pod event on a node, in the queue of PodEvents.
+type Moment struct {
 	Node string
 	// At is zero for the latest event that was seen.
 	At time.Time
 }
 
-// saw records in memory that a pod event happened now, and returns the moment to reconcile.
-func (p *PodEvents) saw(node string) moment {
+// saw records in memory that a pod event happened now, and returns the Moment to reconcile.
+func (p *PodEvents) saw(node string) Moment {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.latest == nil {
 		p.latest = map[string]time.Time{}
 	}
 	p.latest[node] = p.Clock.Now()
-	return moment{Node: node}
+	return Moment{Node: node}
 }
 
-// when returns the time of a moment, and false when it has been recorded.
-func (p *PodEvents) when(m moment) (time.Time, bool) {
+// when returns the time of a Moment, and false when it has been recorded.
+func (p *PodEvents) when(m Moment) (time.Time, bool) {
 	if !m.At.IsZero() {
 		return m.At, true
 	}
@@ -96,12 +96,12 @@ func (p *PodEvents) SetupWithManager(mgr manager.Manager) error {
 		return err
 	}
 	p.classes = classes
-	err = builder.TypedControllerManagedBy[moment](mgr).
+	err = builder.TypedControllerManagedBy[Moment](mgr).
 		Named(PodEventsName).
-		Watches(&corev1.Pod{}, p.handler()).
-		WithOptions(ctrlcontroller.TypedOptions[moment]{
+		Watches(&corev1.Pod{}, p.Handler()).
+		WithOptions(ctrlcontroller.TypedOptions[Moment]{
 			MaxConcurrentReconciles: podEventWorkers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[moment](p.Timers.Retry, p.Timers.RetryMax),
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[Moment](p.Timers.Retry, p.Timers.RetryMax),
 		}).
 		Complete(p)
 	if err != nil {
@@ -110,13 +110,14 @@ func (p *PodEvents) SetupWithManager(mgr manager.Manager) error {
 	return nil
 }
 
-type podEventQueue = workqueue.TypedRateLimitingInterface[moment]
+type podEventQueue = workqueue.TypedRateLimitingInterface[Moment]
 
-func (p *PodEvents) handler() handler.TypedFuncs[client.Object, moment] {
-	return handler.TypedFuncs[client.Object, moment]{
+// Handler returns what enqueues the events of pods.
+func (p *PodEvents) Handler() handler.TypedFuncs[client.Object, Moment] {
+	return handler.TypedFuncs[client.Object, Moment]{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], queue podEventQueue) {
 			if pod, ok := e.Object.(*corev1.Pod); ok && pod.Spec.NodeName != "" && !daemon(pod) {
-				queue.Add(moment{Node: pod.Spec.NodeName, At: boundAt(pod)})
+				queue.Add(Moment{Node: pod.Spec.NodeName, At: boundAt(pod)})
 			}
 		},
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[client.Object], queue podEventQueue) {
@@ -185,7 +186,7 @@ func (p *PodEvents) measure(before, after *corev1.Pod) {
 }
 
 // Reconcile records a pod event on the claims of its node.
-func (p *PodEvents) Reconcile(ctx context.Context, m moment) (ctrl.Result, error) {
+func (p *PodEvents) Reconcile(ctx context.Context, m Moment) (ctrl.Result, error) {
 	at, unnoted := p.when(m)
 	if !unnoted {
 		return ctrl.Result{}, nil

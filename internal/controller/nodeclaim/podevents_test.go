@@ -49,11 +49,11 @@ func mirror(pod *corev1.Pod) {
 func TestPodEventsThatCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after *corev1.Pod // one nil: created or deleted
-		want          []moment
+		want          []Moment
 	}{
-		"bound":                         {somePod(), somePod(onNode), []moment{{Node: "n"}}},
-		"begins to leave":               {somePod(onNode), somePod(onNode, leaving), []moment{{Node: "n"}}},
-		"ends":                          {somePod(onNode), somePod(onNode, succeeded), []moment{{Node: "n"}}},
+		"bound":                         {somePod(), somePod(onNode), []Moment{{Node: "n"}}},
+		"begins to leave":               {somePod(onNode), somePod(onNode, leaving), []Moment{{Node: "n"}}},
+		"ends":                          {somePod(onNode), somePod(onNode, succeeded), []Moment{{Node: "n"}}},
 		"was leaving before":            {somePod(onNode, leaving), somePod(onNode, leaving, labeled), nil},
 		"had ended before":              {somePod(onNode, succeeded), somePod(onNode, succeeded, labeled), nil},
 		"something else":                {somePod(onNode), somePod(onNode, labeled), nil},
@@ -61,19 +61,19 @@ func TestPodEventsThatCount(t *testing.T) {
 		"leaves without a node":         {somePod(), somePod(leaving), nil},
 		"a daemon":                      {somePod(ofDaemonSet), somePod(onNode, ofDaemonSet), nil},
 		"a mirror pod":                  {somePod(mirror), somePod(onNode, mirror), nil},
-		"there at start":                {nil, somePod(onNode), []moment{{Node: "n", At: may.Add(time.Minute)}}},
+		"there at start":                {nil, somePod(onNode), []Moment{{Node: "n", At: may.Add(time.Minute)}}},
 		"a daemon at start":             {nil, somePod(onNode, ofDaemonSet), nil},
 		"created":                       {nil, somePod(), nil},
-		"deleted by force":              {somePod(onNode), nil, []moment{{Node: "n"}}},
+		"deleted by force":              {somePod(onNode), nil, []Moment{{Node: "n"}}},
 		"gone after leaving":            {somePod(onNode, leaving), nil, nil},
 		"gone after its end":            {somePod(onNode, succeeded), nil, nil},
 		"deleted before it had a place": {somePod(), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &PodEvents{Metrics: telemetry.New(prometheus.NewRegistry()), Clock: clocktesting.NewFakePassiveClock(may)}
-			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[moment]())
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Moment]())
 			defer queue.ShutDown()
-			h, ctx := p.handler(), context.Background()
+			h, ctx := p.Handler(), context.Background()
 			switch {
 			case c.before == nil:
 				h.Create(ctx, event.TypedCreateEvent[client.Object]{Object: c.after}, queue)
@@ -82,7 +82,7 @@ func TestPodEventsThatCount(t *testing.T) {
 			default:
 				h.Update(ctx, event.TypedUpdateEvent[client.Object]{ObjectOld: c.before, ObjectNew: c.after}, queue)
 			}
-			var got []moment
+			var got []Moment
 			for queue.Len() > 0 {
 				m, _ := queue.Get()
 				got = append(got, m)

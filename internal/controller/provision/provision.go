@@ -97,9 +97,9 @@ func (p *Loop) await(ctx context.Context) bool {
 	if p.beyond == 0 && !p.virtual {
 		changed = nil
 	}
-	received, ok := batch.Wait(ctx, p.Clock, p.pause(), p.Pending, changed, p.ReplicasAsked)
+	received, ok := batch.Wait(ctx, p.Clock, p.Pause(), p.Pending, changed, p.ReplicasAsked)
 	for ok && received == nil && p.atRest() {
-		received, ok = batch.Wait(ctx, p.Clock, p.pause(), p.Pending, changed, p.ReplicasAsked)
+		received, ok = batch.Wait(ctx, p.Clock, p.Pause(), p.Pending, changed, p.ReplicasAsked)
 	}
 	p.since = p.Clock.Now()
 	events, window := p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax}
@@ -124,10 +124,10 @@ func (p *Loop) atRest() bool {
 	return p.launches.Empty() && p.Snapshot().Version == p.version
 }
 
-// pause returns the interval of the timer. It is shorter after a tick with failed or unfinished work. After a tick
+// Pause returns the interval of the timer. It is shorter after a tick with failed or unfinished work. After a tick
 // whose work budget did not suffice, it equals the duration of the decision, so that planning uses at most half of
 // one CPU.
-func (p *Loop) pause() time.Duration {
+func (p *Loop) Pause() time.Duration {
 	if p.unfinished {
 		return min(max(p.decision, p.Timers.BatchIdle), p.Timers.PodRetrigger)
 	}

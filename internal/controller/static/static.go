@@ -59,7 +59,7 @@ type Loop struct {
 func (s *Loop) Start(ctx context.Context) error {
 	for {
 		s.Tick(ctx)
-		received, ok := batch.Wait(ctx, s.Clock, s.pause(), s.Changed, nil, nil)
+		received, ok := batch.Wait(ctx, s.Clock, s.Pause(), s.Changed, nil, nil)
 		if received != nil {
 			ok = batch.End(ctx, s.Clock, s.Changed, nil, batch.Window{Idle: s.Timers.BatchIdle, Longest: s.Timers.BatchIdle})
 		}
@@ -69,7 +69,8 @@ func (s *Loop) Start(ctx context.Context) error {
 	}
 }
 
-func (s *Loop) pause() time.Duration {
+// Pause returns how long the loop waits for a change before its next pass.
+func (s *Loop) Pause() time.Duration {
 	if s.short {
 		return min(s.Timers.StaticRetry, s.Timers.StaticResync)
 	}

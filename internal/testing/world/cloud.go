@@ -1,0 +1,158 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Class is the node class of all pools.
+var Class = karpv1.NodeClassReference{Group: kwokv1alpha1.GroupVersion.Group, Kind: "KWOKNodeClass", Name: "default"}
+
+// ending is how long the cloud takes to end a machine.
+const ending = time.Second
+
+// provider is the cloud: a ledger of machines.
+type provider struct {
+	world    *World
+	machines map[string]*machine // by provider ID
+}
+
+// machine is a machine that costs money.
+type machine struct {
+	cloud.Machine
+
+	claim types.UID
+	node  string
+	// price with that of the node, nano-USD per hour.
+	price int64
+}
+
+// Name implements cloud.Provider.
+func (p *provider) Name() string { return "world" }
+
+// NodeClasses implements cloud.Provider.
+func (p *provider) NodeClasses() []client.Object {
+	return []client.Object{&kwokv1alpha1.KWOKNodeClass{}}
+}
+
+// Declared implements cloud.Provider.
+func (p *provider) Declared() cloud.Declared { return cloud.Declared{WellKnown: p.world.config.Labels} }
+
+// Ready implements cloud.Provider.
+func (p *provider) Ready(context.Context, cloud.ClassRef) error { return nil }
+
+// Catalog implements cloud.Provider.
+func (p *provider) Catalog(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
+	return p.world.config.Types, nil
+}
+
+func providerID(claim *karpv1.NodeClaim) string { return "world:///" + string(claim.UID) }
+
+// Launch implements cloud.Provider: the cheapest available offering, and for a repeated request the first machine.
+func (p *provider) Launch(_ context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
+	id := providerID(claim)
+	if m := p.machines[id]; m != nil {
+		return &m.Machine, nil
+	}
+	need := cloud.NeedOf(claim)
+	choices := slices.DeleteFunc(need.Choices(p.world.config.Types), func(c cloud.Choice) bool { return !c.Offering.Available })
+	if len(choices) == 0 {
+		return nil, &cloud.InsufficientCapacityError{Message: "claim " + claim.Name + " allows no offering"}
+	}
+	c := choices[0]
+	m := &machine{
+		Machine: cloud.Machine{ProviderID: id, Claim: claim.Name, Labels: need.MachineLabels(c), Capacity: c.Type.Capacity,
+			Allocatable: c.Type.Allocatable(), Created: p.world.Clock.now},
+		claim: claim.UID, node: claim.Name, price: nano(c.Offering.Price) + p.world.nodePrice(),
+	}
+	p.machines[id] = m
+	p.world.ledger.launched(claim, m.price)
+	p.world.Clock.in(p.world.config.MachineTime, func() { p.join(m) })
+	return &m.Machine, nil
+}
+
+func nano(usd float64) int64 { return int64(math.Round(usd * model.Nano)) }
+
+// adopt adds the machine of a claim that exists from the start.
+func (p *provider) adopt(claim *karpv1.NodeClaim) {
+	m := &machine{Machine: cloud.Machine{ProviderID: claim.Status.ProviderID, Claim: claim.Name, Labels: claim.Labels,
+		Created: claim.CreationTimestamp.Time}, claim: claim.UID, node: claim.Status.NodeName, price: p.world.nodePrice()}
+	for _, t := range p.world.config.Types {
+		for _, o := range t.Offerings {
+			if t.Name == claim.Labels[corev1.LabelInstanceTypeStable] && o.Zone == claim.Labels[corev1.LabelTopologyZone] &&
+				o.CapacityType == claim.Labels[karpv1.LabelCapacityType] {
+				m.price += nano(o.Price)
+			}
+		}
+	}
+	p.machines[m.ProviderID] = m
+}
+
+// join lets the kubelet of a machine register its node.
+func (p *provider) join(m *machine) {
+	if p.machines[m.ProviderID] != m || m.Terminating {
+		return
+	}
+	labels := maps.Clone(m.Labels)
+	labels[corev1.LabelHostname] = m.node
+	p.world.api.create(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: m.node, Labels: labels},
+		Spec:       corev1.NodeSpec{ProviderID: m.ProviderID, Taints: []corev1.Taint{karpv1.UnregisteredTaint()}},
+		Status: corev1.NodeStatus{Capacity: cloud.ResourceList(m.Capacity), Allocatable: cloud.ResourceList(m.Allocatable),
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: p.world.api.seconds()}}},
+	})
+}
+
+func missing(id string) error { return fmt.Errorf("machine %s: %w", id, cloud.ErrNotFound) }
+
+// Terminate implements cloud.Provider.
+func (p *provider) Terminate(_ context.Context, id string) error {
+	m := p.machines[id]
+	if m == nil {
+		return missing(id)
+	}
+	if !m.Terminating {
+		m.Terminating = true
+		p.world.Clock.in(ending, func() {
+			delete(p.machines, id)
+			if h := p.world.kube.hosts[m.node]; h != nil && len(h.Finalizers) == 0 {
+				p.world.api.remove(h.Node) // the cloud's node controller
+			}
+		})
+	}
+	return nil
+}
+
+// Machine implements cloud.Provider.
+func (p *provider) Machine(_ context.Context, id string) (*cloud.Machine, error) {
+	m := p.machines[id]
+	if m == nil {
+		return nil, missing(id)
+	}
+	return &m.Machine, nil
+}
+
+// Machines implements cloud.Provider.
+func (p *provider) Machines(context.Context) ([]cloud.Machine, error) {
+	var list []cloud.Machine
+	for _, m := range p.machines {
+		list = append(list, m.Machine)
+	}
+	slices.SortFunc(list, func(a, b cloud.Machine) int { return strings.Compare(a.ProviderID, b.ProviderID) })
+	return list, nil
+}

@@ -1,0 +1,19 @@
+// Package world runs the production controller in a cluster on a virtual clock, in one goroutine.
+//
+//	owners, kube-scheduler, kubelets --write--> api <--write-- caller <-- executor, reconcilers
+//	                                             |                              ^
+//	                                             +--watch--> view --> cluster.Store, queues, loops
+//	        cloud: a ledger of machines <-- launch, terminate --               (controllers)
+//
+// What decides and writes is production code: the loops (controller/provision, disrupt, static) by their Tick, the
+// reconcilers of claims, nodes and pools by Reconcile, garbage collection by Collect, the executor and the store. The
+// package holds what is around them: an API server in memory (api.go, client.go, patch.go), what its watches have shown
+// to a process (view.go), work queues (queue.go), a cloud (cloud.go), controllers of pods (owner.go), kube-scheduler and
+// kubelets (kube.go, rules.go), and what all of it costs (meter.go).
+//
+// The config determines everything: equal configs and calls have equal results. Nothing waits for real time, except for
+// the first catalogs, which the store reads in goroutines of its own.
+//
+// The simulated Kubernetes must not know the engine's decisions: kube-scheduler's rules are written from the Kubernetes
+// documentation. Admission, PodDisruptionBudgets and preemption do not exist.
+package world

@@ -1,0 +1,237 @@
+package world
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
+	"github.com/karpenter-go/karpenter/internal/controller/node"
+	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
+	"github.com/karpenter-go/karpenter/internal/controller/provision"
+	"github.com/karpenter-go/karpenter/internal/controller/static"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// process is one run of the controller: the production loops and controllers, each with its queue. All of its state is
+// in memory, and is lost when it ends. It does one thing at a time.
+type process struct {
+	ctx   context.Context
+	stop  context.CancelFunc
+	clock *Clock
+	view  *view
+	api   *caller
+	store *cluster.Store
+
+	provision *provision.Loop
+	disrupt   *disrupt.Loop
+	static    *static.Loop
+	events    *nodeclaim.PodEvents
+
+	pools, claims, drifts, nodes *queue[reconcile.Request]
+	evictions                    *queue[node.Target]
+	moments                      *queue[nodeclaim.Moment]
+	// tasks are what the process does, in the order in which it looks for something that is due.
+	tasks []task
+}
+
+// task is something that a process does again and again.
+type task interface {
+	// next returns when it is due, zero for not before another event.
+	next() time.Time
+	run(ctx context.Context)
+}
+
+// work serves a queue.
+type work[T comparable] struct {
+	*queue[T]
+
+	reconcile func(context.Context, T) (ctrl.Result, error)
+}
+
+func (w work[T]) run(ctx context.Context) {
+	item, _ := w.Get()
+	result, err := w.reconcile(ctx, item)
+	switch {
+	case err != nil:
+		w.AddRateLimited(item)
+	case result.RequeueAfter > 0:
+		w.Forget(item)
+		w.AddAfter(item, result.RequeueAfter)
+	default:
+		w.Forget(item)
+	}
+}
+
+// beat is a loop: it has a pass after a batch of changes, and by its timer.
+type beat struct {
+	clock *Clock
+	// changed receives at changes; they form a batch as in package batch.
+	changed       <-chan struct{}
+	idle, longest time.Duration
+	pause         func() time.Duration
+	pass          func(context.Context)
+
+	// began and latest are the times of the first and of the last change of the batch, zero for none; last is that of
+	// the last pass.
+	began, latest, last time.Time
+}
+
+func (b *beat) next() time.Time {
+	select {
+	case <-b.changed:
+		b.latest = b.clock.now
+		if b.began.IsZero() {
+			b.began = b.clock.now
+		}
+	default:
+	}
+	timer := b.last.Add(b.pause())
+	if b.began.IsZero() {
+		return timer
+	}
+	at := b.latest.Add(b.idle)
+	if end := b.began.Add(b.longest); end.Before(at) {
+		at = end
+	}
+	return at
+}
+
+func (b *beat) run(ctx context.Context) {
+	b.last, b.began = b.clock.now, time.Time{}
+	b.pass(ctx)
+}
+
+// collection is garbage collection.
+type collection struct {
+	*nodeclaim.Collector
+
+	clock *Clock
+	at    time.Time
+}
+
+func (c *collection) next() time.Time { return c.at }
+
+func (c *collection) run(ctx context.Context) {
+	_ = c.Collect(ctx) // the next round tries again
+	c.at = c.clock.now.Add(c.Timers.Collection)
+}
+
+// step does one thing that is due. It returns false if there is none.
+func (p *process) step() bool {
+	if c, news := p.view.next(); news {
+		p.watched(c)
+		return true
+	}
+	for _, t := range p.tasks {
+		if at := t.next(); !at.IsZero() && !at.After(p.clock.now) {
+			t.run(p.ctx)
+			return true
+		}
+	}
+	return false
+}
+
+// next returns when the process has something to do, zero for never.
+func (p *process) next() time.Time {
+	var first time.Time
+	for _, t := range p.tasks {
+		if at := t.next(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// watched lets the store and the controllers see a change.
+func (p *process) watched(c change) {
+	if c.after == nil {
+		p.store.Gone(c.before)
+	} else {
+		p.store.Saw(c.after)
+	}
+	o := c.after
+	if o == nil {
+		o = c.before
+	}
+	name := reconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetName()}}
+	switch o := o.(type) {
+	case *karpv1.NodePool:
+		p.pools.Add(name)
+	case *karpv1.NodeClaim:
+		p.claims.Add(name)
+		p.drifts.Add(name)
+	case *corev1.Node:
+		p.claimsOf(o)
+		p.nodes.Add(name)
+	case *corev1.Pod:
+		p.sawPod(c)
+	}
+}
+
+// claimsOf enqueues the claims of a node.
+func (p *process) claimsOf(n *corev1.Node) {
+	for _, c := range p.view.list(kindOf(&karpv1.NodeClaim{}), controller.FieldClaimProviderID, n.Spec.ProviderID) {
+		p.claims.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(c)})
+	}
+}
+
+func (p *process) sawPod(c change) {
+	h := p.events.Handler()
+	switch {
+	case c.before == nil:
+		h.Create(p.ctx, event.CreateEvent{Object: c.after}, p.moments)
+	case c.after != nil:
+		h.Update(p.ctx, event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, p.moments)
+	default:
+		h.Delete(p.ctx, event.DeleteEvent{Object: c.before}, p.moments)
+		p.nodes.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: c.before.(*corev1.Pod).Spec.NodeName}})
+	}
+}
+
+// newProcess starts a process, which lists everything.
+func newProcess(w *World) (*process, error) {
+	ctx, stop := context.WithCancel(ctrl.LoggerInto(context.Background(), logr.Discard()))
+	p := &process{ctx: ctx, stop: stop, clock: w.Clock, view: newView(w.api)}
+	p.api = &caller{api: w.api, scheme: w.scheme, from: &p.view.shelves, permit: func(string) error { return ctx.Err() }}
+	store, err := cluster.NewStore(cluster.Config{Provider: w.provider, Scheme: w.scheme, Live: p.api.live(), Log: logr.Discard(),
+		State:   state.Config{Arrival: w.config.Timers.Arrival},
+		Options: cluster.Options{WriteVisible: never, Catalog: never}})
+	if err != nil {
+		return nil, err
+	}
+	p.store = store
+	if err := wire(w, p); err != nil {
+		return nil, err
+	}
+	for _, c := range p.view.everything() {
+		p.watched(c)
+	}
+	go func() { _ = store.Start(ctx) }() // reads catalogs when it is asked
+	for !p.stocked() {
+		store.RefreshCatalogs(ctx) // returns at once as long as the store has not started
+		runtime.Gosched()
+	}
+	return p, nil
+}
+
+// stocked reports whether the store has read the catalogs of all pools.
+func (p *process) stocked() bool {
+	return !slices.ContainsFunc(p.store.Snapshot(p.clock.now).Pools, func(pool *model.Pool) bool { return pool.Catalog == nil })
+}
+
+// never is the period of what a world does itself.
+const never = 1000 * time.Hour

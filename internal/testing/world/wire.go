@@ -1,0 +1,161 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
+	"github.com/karpenter-go/karpenter/internal/controller/node"
+	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"
+	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
+	"github.com/karpenter-go/karpenter/internal/controller/provision"
+	"github.com/karpenter-go/karpenter/internal/controller/removal"
+	"github.com/karpenter-go/karpenter/internal/controller/static"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/telemetry"
+)
+
+// wire builds the loops and controllers of a process, as the binary does.
+func wire(w *World, p *process) error {
+	executor := &execute.Executor{Client: p.api, Live: p.api.live(), Store: p.store, Metrics: metrics(), WellKnown: map[string]bool{},
+		WriteTimeout: never, CordonQuiet: w.config.Timers.CordonQuiet, Workers: 1,
+		Guard: func(snap *model.Snapshot) *guard.Guard {
+			g := guard.New(snap)
+			g.Validation, g.Judge = w.config.Timers.Validation, disruption.Judge(snap, w.config.Disruption)
+			return g
+		}}
+	for _, key := range p.store.Vocabulary().Rules.WellKnown {
+		executor.WellKnown[key] = true
+	}
+	wireLoops(w, p, executor)
+	return wireControllers(w, p)
+}
+
+func wireLoops(w *World, p *process, executor *execute.Executor) {
+	timers := w.config.Timers
+	snapshot := func() *model.Snapshot { return p.store.Snapshot(w.Clock.now) }
+	p.provision = &provision.Loop{Snapshot: snapshot, Writer: executor, HoldDisruption: p.store.Nominate, Nominate: true,
+		Schedule: func(snap *model.Snapshot) *plan.Provision {
+			return placement.Schedule(snap, w.config.Disruption.Placement)
+		},
+		Timers: timers, Clock: w.Clock, Report: provision.Reporter{Refusal: explain.Refusal, Barren: explain.PoolBarren, Metrics: metrics(), Log: logr.Discard()}}
+	p.disrupt = &disrupt.Loop{Snapshot: snapshot, Writer: executor, Timers: timers, Clock: w.Clock,
+		Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
+			opts := w.config.Disruption
+			opts.NoSearch = !search
+			return w.ledger.proposed(disruption.Propose(snap, opts))
+		},
+		Report: disrupt.Reporter{Options: w.config.Disruption, Metrics: metrics(), Log: logr.Discard()}}
+	p.static = &static.Loop{Snapshot: snapshot, Writer: executor, On: w.config.Disruption.Static, Timers: timers, Clock: w.Clock,
+		Report: static.Reporter{Why: explain.Verdict, Log: logr.Discard()}}
+	var changed <-chan struct{}
+	if !w.config.Periodic {
+		changed = p.store.Subscribe(state.PodsMoved | state.NodesChanged | state.PoolsChanged | state.PDBsChanged)
+	}
+	p.tasks = append(p.tasks,
+		&beat{clock: w.Clock, changed: p.store.Subscribe(state.PodsPending | state.PoolsChanged | state.NodesLost), idle: timers.BatchIdle,
+			longest: timers.BatchMax, pause: p.provision.Pause, pass: p.provision.Tick},
+		&beat{clock: w.Clock, changed: changed, idle: timers.BatchIdle, longest: timers.BatchIdle, pause: p.disrupt.Pause, pass: p.disrupt.Tick})
+	if w.config.Disruption.Static {
+		p.tasks = append(p.tasks, &beat{clock: w.Clock, changed: p.store.Subscribe(state.NodesChanged | state.PoolsChanged), idle: timers.BatchIdle,
+			longest: timers.BatchIdle, pause: p.static.Pause, pass: p.static.Tick})
+	}
+}
+
+func wireControllers(w *World, p *process) error {
+	timers, health := w.config.Timers, nodepool.NewHealth()
+	p.pools, p.claims, p.drifts, p.nodes = newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax), newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax),
+		newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax), newQueue[reconcile.Request](w.Clock, timers.Eviction, timers.EvictionMax)
+	p.evictions = newQueue[node.Target](w.Clock, timers.Eviction, timers.EvictionMax)
+	p.moments = newQueue[nodeclaim.Moment](w.Clock, timers.Retry, timers.RetryMax)
+	mgr := &fake{scheme: w.scheme}
+	classes, err := controller.ClassesOf(w.provider, w.scheme)
+	if err != nil {
+		return err
+	}
+	limiter := &removal.Limiter{Client: p.api, Live: p.api.live(), Provider: w.provider, Classes: classes, Metrics: metrics(), Timers: timers, Clock: w.Clock}
+	pools := &nodepool.Reconciler{Client: p.api, Provider: w.provider, Timers: timers, Clock: w.Clock, Health: health, Metrics: metrics()}
+	claims := &nodeclaim.Reconciler{Client: p.api, Live: p.api.live(), Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock,
+		BeforeReady: p.provision.NominateFor, Attempted: health.Record, Wrote: p.store.Wrote,
+		SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { p.store.RefreshCatalogs(ctx) }}
+	drifts := &nodeclaim.DriftReconciler{Client: p.api, Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock}
+	nodes := &node.Reconciler{Client: p.api, Live: p.api.live(), Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock,
+		Destination: p.provision.Destination, Reports: limiter.Reports, Evictions: p.evictions}
+	p.events = &nodeclaim.PodEvents{Client: p.api, Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock}
+	collector := &nodeclaim.Collector{Client: p.api, Live: p.api.live(), Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock, Limiter: limiter}
+	for _, c := range []interface {
+		SetupWithManager(manager.Manager) error
+	}{pools, claims, drifts, nodes, p.events, collector} {
+		if err := c.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	p.tasks = append([]task{work[reconcile.Request]{p.pools, pools.Reconcile}, work[reconcile.Request]{p.claims, claims.Reconcile}, work[reconcile.Request]{p.nodes, nodes.Reconcile},
+		&evicting{p.evictions, nodes}, work[nodeclaim.Moment]{p.moments, p.events.Reconcile}, work[reconcile.Request]{p.drifts, drifts.Reconcile},
+		&collection{collector, w.Clock, w.Clock.now.Add(timers.CollectionFirst)}}, p.tasks...)
+	return nil
+}
+
+// evicting serves the queue of evictions.
+type evicting struct {
+	*queue[node.Target]
+
+	nodes *node.Reconciler
+}
+
+func (e *evicting) run(ctx context.Context) { e.nodes.Evict(ctx) }
+
+// fake is the manager in which controllers are registered. It starts nothing.
+type fake struct {
+	manager.Manager
+
+	scheme *runtime.Scheme
+	fields map[kind]map[string]func(client.Object) []string
+}
+
+func (f *fake) GetScheme() *runtime.Scheme { return f.scheme }
+func (f *fake) GetLogger() logr.Logger     { return logr.Discard() }
+func (f *fake) GetCache() cache.Cache      { return nil }
+func (f *fake) Add(manager.Runnable) error { return nil }
+func (f *fake) GetControllerOptions() config.Controller {
+	return config.Controller{SkipNameValidation: new(true)}
+}
+func (f *fake) GetFieldIndexer() client.FieldIndexer { return f }
+
+// IndexField implements client.FieldIndexer.
+func (f *fake) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
+	if f.fields[kindOf(o)] == nil {
+		f.fields[kindOf(o)] = map[string]func(client.Object) []string{}
+	}
+	f.fields[kindOf(o)][field] = values
+	return nil
+}
+
+func schemeOf() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme))
+}
+
+// metrics are shared by all worlds: nothing reads them.
+var metrics = sync.OnceValue(func() *telemetry.Metrics { return telemetry.New(prometheus.NewRegistry()) })

@@ -1,0 +1,189 @@
+package world
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+)
+
+// Config holds what a world begins with.
+type Config struct {
+	// Seed breaks the ties of kube-scheduler.
+	Seed uint64
+	// Now is the time at the start.
+	Now time.Time
+	// Objects exist at the start: NodePools, pods, and nodes with their NodeClaims. The world changes them.
+	Objects []client.Object
+	// Types are what the cloud offers, and Labels the keys that it declares.
+	Types  []cloud.InstanceType
+	Labels []string
+
+	Disruption disruption.Options
+	// Timers are those of the controllers; zero for production's.
+	Timers controller.Timers
+	// Periodic says that passes of the disruption loop follow its timer alone.
+	Periodic bool
+	// MachineTime is the time from a launch to a node, 30 s if it is zero. PodStop is the time that a pod takes to end.
+	MachineTime, PodStop time.Duration
+}
+
+// World is a cluster on a virtual clock. It runs in one goroutine.
+type World struct {
+	Clock *Clock
+	// Tally counts events since the start, Meter sums what the time has cost.
+	Tally Tally
+	Meter Meter
+
+	config   Config
+	scheme   *runtime.Scheme
+	api      *api
+	provider *provider
+	kube     *kube
+	owners   map[types.UID]*owner
+	process  *process
+	ledger   ledger
+	made     int
+}
+
+// New returns a world, in which a process has started.
+func New(config Config) (*World, error) {
+	if config.Timers == (controller.Timers{}) {
+		config.Timers = controller.Production()
+	}
+	config.MachineTime = cmp.Or(config.MachineTime, 30*time.Second)
+	w := &World{Clock: &Clock{now: config.Now}, config: config, owners: map[types.UID]*owner{}, ledger: newLedger()}
+	var err error
+	if w.scheme, err = schemeOf(); err != nil {
+		return nil, err
+	}
+	index := &fake{fields: map[kind]map[string]func(client.Object) []string{}}
+	if err := controller.Index(context.Background(), index); err != nil {
+		return nil, err
+	}
+	w.api = &api{clock: w.Clock, shelves: shelves{fields: index.fields, kinds: map[kind]*shelf{}}, hear: w.hear}
+	w.provider = &provider{world: w, machines: map[string]*machine{}}
+	w.kube = &kube{world: w, hosts: map[string]*host{}}
+	w.api.create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: Class.Name}})
+	for _, o := range config.Objects {
+		if !w.api.create(o) {
+			return nil, fmt.Errorf("%s exists twice", text(o))
+		}
+		if claim, is := o.(*karpv1.NodeClaim); is {
+			w.provider.adopt(claim)
+		}
+	}
+	w.process, err = newProcess(w)
+	return w, err
+}
+
+// Close ends the process.
+func (w *World) Close() { w.process.stop() }
+
+// hear passes each change of the API to what is around it.
+func (w *World) hear(before, after client.Object) {
+	w.kube.saw(before, after)
+	w.owned(before, after)
+	w.ledger.saw(w, before, after)
+}
+
+// Snapshot returns the state as the engine sees it.
+func (w *World) Snapshot() *model.Snapshot {
+	w.settle()
+	return w.process.store.Snapshot(w.Clock.now)
+}
+
+// settle lets everything happen that is due now.
+func (w *World) settle() {
+	for {
+		switch {
+		case w.Clock.event():
+		case w.kube.dirty:
+			w.kube.schedule()
+		case w.process.step():
+		default:
+			return
+		}
+	}
+}
+
+// next returns when something happens next.
+func (w *World) next() time.Time {
+	next, first := w.process.next(), w.Clock.first()
+	if next.IsZero() || !first.IsZero() && first.Before(next) {
+		return first
+	}
+	return next
+}
+
+// Advance advances the time.
+func (w *World) Advance(d time.Duration) {
+	until := w.Clock.now.Add(d)
+	for w.settle(); ; w.settle() {
+		next := w.next()
+		if next.IsZero() || next.After(until) {
+			w.pass(until)
+			return
+		}
+		w.pass(next)
+	}
+}
+
+// pass advances the time while nothing happens.
+func (w *World) pass(to time.Time) {
+	w.meter(to.Sub(w.Clock.now))
+	w.Clock.now = to
+}
+
+// Rest advances the time until nothing was written for a while, at most for the given time.
+func (w *World) Rest(quiet, most time.Duration) error {
+	began := w.Clock.now
+	for since, version := began, w.ledger.version; w.Clock.now.Sub(began) < most; {
+		w.Advance(time.Second)
+		if w.ledger.version != version || len(w.kube.waiting) > 0 {
+			since, version = w.Clock.now, w.ledger.version
+		}
+		if w.Clock.now.Sub(since) >= quiet {
+			return nil
+		}
+	}
+	return fmt.Errorf("not at rest after %s: %d pods pending", most, len(w.kube.waiting))
+}
+
+// Delete deletes an object.
+func (w *World) Delete(o client.Object) {
+	if live := w.api.get(o); live != nil {
+		w.api.delete(live, nil)
+	}
+}
+
+// Pods returns the pods of the world.
+func (w *World) Pods() []*corev1.Pod {
+	var pods []*corev1.Pod
+	for _, o := range w.api.shelves.list(kindOf(&corev1.Pod{}), "", "") {
+		pods = append(pods, o.(*corev1.Pod))
+	}
+	return pods
+}
+
+// Interrupt ends a node, as the notice of a spot interruption does: its claim is deleted, and it is drained.
+func (w *World) Interrupt(node string) {
+	if h := w.kube.hosts[node]; h != nil {
+		for _, c := range w.api.shelves.list(kindOf(&karpv1.NodeClaim{}), controller.FieldClaimProviderID, h.Spec.ProviderID) {
+			w.api.delete(c, nil)
+		}
+	}
+}
