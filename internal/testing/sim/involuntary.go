@@ -32,8 +32,6 @@ const (
 )
 
 const (
-	// removalWindow is the time in which involuntary removals are counted.
-	removalWindow = 10 * time.Minute
 	// soon is how long a claim may exist after its machine is gone: some rounds of collection, also after crashes.
 	soon = 7 * time.Minute
 	// waits is how long a pod may be pending although it could have a node and no node is being launched: two passes
@@ -113,13 +111,13 @@ func (c *checks) involuntary(id, pool string) {
 	c.measure()
 	most, mostOfPool := 3, 3
 	for _, s := range c.sizes {
-		if c.w.now.Sub(s.at) < removalWindow+c.w.setting.lag+recently {
+		if c.w.now.Sub(s.at) < timers.RemovalWindow+c.w.setting.lag+recently {
 			most, mostOfPool = max(most, s.fleet/5), max(mostOfPool, s.pools[pool]/5)
 		}
 	}
 	total, ofPool := 0, 0
 	for _, r := range c.gone {
-		if c.w.now.Sub(r.at) < removalWindow {
+		if c.w.now.Sub(r.at) < timers.RemovalWindow {
 			total++
 			if r.pool == pool {
 				ofPool++
@@ -127,7 +125,7 @@ func (c *checks) involuntary(id, pool string) {
 		}
 	}
 	if total > most || pool != "" && ofPool > mostOfPool {
-		c.fail(FewAtATime, "%d machines of the fleet and %d of pool %q were removed involuntarily within %v, %d and %d may", total, ofPool, pool, removalWindow, most, mostOfPool)
+		c.fail(FewAtATime, "%d machines of the fleet and %d of pool %q were removed involuntarily within %v, %d and %d may", total, ofPool, pool, timers.RemovalWindow, most, mostOfPool)
 	}
 }
 

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// The timers of the claim and node controllers, from controller.Production.
+// Times that differ from production's.
 const (
-	launchLiveness       = 5 * time.Minute
-	registrationLiveness = 15 * time.Minute
-	collection           = 2 * time.Minute
-	leak                 = 5 * time.Minute
-	drainMin             = 5 * time.Second
-	podGrace             = 5 * time.Second
+	// leak is the age below which a machine without a claim is kept.
+	leak = 5 * time.Minute
+	// podEvent is the shortest time between two notes of a pod event on a claim.
+	podEvent = 5 * time.Second
+	// podGrace is when pods are deleted by force before the end of a drain.
+	podGrace = 5 * time.Second
 )
 
 // reconcile examines every claim and node in the watched state, and queues the necessary writes.
@@ -44,7 +44,7 @@ func (p *process) reconcile() {
 		p.notePodEvent(name)
 	}
 	if !p.w.now.Before(p.collect) {
-		p.collect = p.w.now.Add(collection)
+		p.collect = p.w.now.Add(timers.Collection)
 		if p.removals == nil {
 			p.collectGarbage()
 		} else {
@@ -98,7 +98,7 @@ func (p *process) machineOf(c *claim) string {
 func (p *process) launch(c *claim) {
 	said := p.calls[c.uid]
 	switch {
-	case said != nil && said.lost && p.clock().Sub(c.created) > launchLiveness:
+	case said != nil && said.lost && p.clock().Sub(c.created) > timers.Launch:
 		p.chore("delete claim "+c.name+", never launched", func() { p.w.api.markDeleted(c.key(), c.uid) })
 	case said == nil || said.lost:
 		p.chore("ask the cloud for claim "+c.name, func() { p.ask(c) })
@@ -148,7 +148,7 @@ func (p *process) ask(c *claim) {
 // join registers and initializes the node of a launched claim.
 func (p *process) join(c *claim, n *node) {
 	switch {
-	case c.registered.IsZero() && n == nil && p.clock().Sub(c.launched) > registrationLiveness:
+	case c.registered.IsZero() && n == nil && p.clock().Sub(c.launched) > timers.Registration:
 		p.chore("delete claim "+c.name+", never registered", func() { p.w.api.markDeleted(c.key(), c.uid) })
 	case n == nil || !c.initialized.IsZero():
 	case c.registered.IsZero() && !n.registered:
@@ -255,8 +255,8 @@ func (p *process) drain(n *node) {
 			p.chore("evict "+q.name, func() { p.w.evict(q.name, q.uid) })
 		}
 	}
-	p.pause(n, time.Second)
-	if left || p.clock().Sub(n.deleting) < drainMin {
+	p.pause(n, timers.Drain)
+	if left || p.clock().Sub(n.deleting) < timers.DrainMin {
 		return
 	}
 	p.chore("take down node "+n.name, func() {
@@ -287,7 +287,7 @@ func (p *process) notePodEvent(name string) {
 		return
 	}
 	c, _ := p.view.seen[claimKind][p.claimName(n)].(*claim)
-	if c == nil || c.initialized.IsZero() || p.clock().Sub(c.lastPodEvent) < 5*time.Second {
+	if c == nil || c.initialized.IsZero() || p.clock().Sub(c.lastPodEvent) < podEvent {
 		return
 	}
 	p.chore("note a pod event on claim "+c.name, func() { p.edit(c, func(o object) { o.(*claim).lastPodEvent = p.clock().Truncate(time.Second) }) })

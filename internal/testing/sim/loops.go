@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -12,15 +13,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// The timers of the loops, from controller.Production.
+// timers are those of the controllers.
+var timers = controller.Production()
+
 const (
-	batchIdle      = time.Second
-	podRetrigger   = 10 * time.Second
-	nomination     = 20 * time.Second
-	disruptionPoll = 10 * time.Second
-	commandRetry   = time.Second
-	staticResync   = 10 * time.Second
-	mostSteps      = 8
+	// mostSteps bounds the steps that a command takes within one tick.
+	mostSteps = 8
+	// staticResync is the period of the loop of static pools. In production changes start a pass too.
+	staticResync = 10 * time.Second
 )
 
 type provisionLoop struct {
@@ -53,7 +53,7 @@ func (p *process) loops() {
 	since := p.w.now.Sub(p.provision.last)
 	news := p.provision.version != p.view.version || p.provision.catalogs != p.w.catalogs
 	switch {
-	case (news && since > batchIdle || since > podRetrigger) && (p.pending() > 0 || p.leaving() || len(p.w.setting.virtual()) > 0):
+	case (news && since > timers.BatchIdle || since > timers.PodRetrigger) && (p.pending() > 0 || p.leaving() || len(p.w.setting.virtual()) > 0):
 		p.plan()
 	case !p.w.now.Before(p.static.at):
 		p.stand()
@@ -98,7 +98,7 @@ func (p *process) plan() {
 		p.carryOut(actions, func() {
 			p.launches.Launched(p.snapshot(), made)
 			for _, placed := range kept.Placed {
-				p.nominated[placed.Node] = p.clock().Add(nomination)
+				p.nominated[placed.Node] = p.clock().Add(timers.Nomination)
 			}
 			nominations, _ := nominate.Nominations(p.snapshot(), kept)
 			p.carryOut(nominations, nil)
@@ -209,9 +209,9 @@ func (p *process) advance(commands []plan.Command, step int) {
 
 // rest ends the pass: it removes taints without a command, and schedules the next pass.
 func (p *process) rest() {
-	p.disrupt.at = p.w.now.Add(disruptionPoll)
+	p.disrupt.at = p.w.now.Add(timers.DisruptionPoll)
 	if len(p.disrupt.known) > 0 {
-		p.disrupt.at = p.w.now.Add(commandRetry)
+		p.disrupt.at = p.w.now.Add(timers.CommandRetry)
 	}
 	if next := p.disrupt.next; next.After(p.w.now) && next.Before(p.disrupt.at) {
 		p.disrupt.at = next

@@ -74,7 +74,7 @@ func newProcess(w *world, id int) *process {
 		clear(w.setting.preemption.known)
 	}
 	p := &process{w: w, id: id, view: newView(w.api), store: newStore(w.setting), nominated: map[string]time.Time{},
-		calls: map[string]*call{}, again: map[string]time.Time{}, collect: w.now.Add(2 * time.Minute)}
+		calls: map[string]*call{}, again: map[string]time.Time{}, collect: w.now.Add(timers.Collection)}
 	if w.witnessed {
 		var shown removals.World = witness{p}
 		if w.opts.Removals != nil {

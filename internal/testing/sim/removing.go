@@ -13,11 +13,8 @@ import (
 // In witnessed worlds the production controllers decide about involuntary removals: the garbage collector, node
 // repair and the limiter. This file implements their view of the world and their writes.
 
-// The rounds of garbage collection, from controller.Production: the first rounds are closer together.
-const (
-	firstCollection = 10 * time.Second
-	firstRounds     = 20
-)
+// firstRounds is how many rounds of garbage collection follow each other closely, as in controller/nodeclaim.
+const firstRounds = 20
 
 // doing is the current activity of the controllers of a process.
 type doing struct {
@@ -42,7 +39,7 @@ func (p *process) collectWitnessed() {
 		p.rounds++
 	}
 	if p.rounds < firstRounds {
-		p.collect = p.w.now.Add(firstCollection)
+		p.collect = p.w.now.Add(timers.CollectionFirst)
 	}
 }
 
@@ -293,7 +290,7 @@ func (w *world) annotate(pool string, annotations map[string]*string) {
 // paused reports whether involuntary removals are paused, or were until the last round of garbage collection.
 func (w *world) paused() bool {
 	for _, notes := range w.notes {
-		for _, p := range pause.Parse(notes[karpv1.AnnotationPauses]).Active(w.now.Add(-collection - recently)) {
+		for _, p := range pause.Parse(notes[karpv1.AnnotationPauses]).Active(w.now.Add(-timers.Collection - recently)) {
 			if p.Reason == pause.Removal {
 				return true
 			}

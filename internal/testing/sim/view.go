@@ -1,8 +1,6 @@
 package sim
 
-import (
-	"time"
-)
+import "time"
 
 // view is the knowledge of one process about the API: what the watches have shown, and its own writes that they have
 // not shown yet (docs/architecture.md, law 6). It is lost with the process.
@@ -26,9 +24,6 @@ type ownWrite struct {
 	object  object
 	checked time.Time
 }
-
-// writeVisible is the time after which a live read decides about an own write.
-const writeVisible = 5 * time.Second
 
 // newView lists everything, like a new process.
 func newView(a *api) *view {
@@ -150,7 +145,7 @@ func (v *view) wrote(o object) {
 // settle performs live reads for writes that the watch has not shown for long.
 func (v *view) settle() {
 	for k, own := range v.own {
-		if v.api.now().Sub(own.checked) < writeVisible {
+		if v.api.now().Sub(own.checked) < timers.WriteVisible {
 			continue
 		}
 		v.version++
