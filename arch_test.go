@@ -156,11 +156,6 @@ var importRules = []importRule{
 		because: "which changes do not matter follows from the API: who knows how plans are made would excuse them",
 	},
 	{
-		from:    "./internal/testing/fleetsim",
-		only:    append([]string{"./internal/engine/..."}, pureStandard...),
-		because: "a fleet on a virtual clock costs the same at each run: what it depends on is in its arguments",
-	},
-	{
 		from:    "./internal/engine/bound",
 		never:   []string{"./internal/engine/placement", "./internal/engine/plan"},
 		through: true,

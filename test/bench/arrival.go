@@ -140,15 +140,21 @@ func (s *shelf) Catalog(context.Context, *karpv1.NodePool) ([]cloud.InstanceType
 	return s.types, nil
 }
 
-// storeOf returns a store that has seen the workload and has its catalog.
-func storeOf(ctx context.Context, w *workload.World, folder string) (*cluster.Store, error) {
+// typesOf returns the instance types of a workload, and the labels that they add.
+func typesOf(folder string) ([]cloud.InstanceType, []string, error) {
 	file, err := os.Open(filepath.Join(folder, "instance-types.json"))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer file.Close()
+	return kwok.ReadInstanceTypes(file, file.Name())
+}
+
+// storeOf returns a store that has seen the workload and has its catalog.
+func storeOf(ctx context.Context, w *workload.World, folder string) (*cluster.Store, error) {
 	s := &shelf{}
-	if s.types, s.labels, err = kwok.ReadInstanceTypes(file, file.Name()); err != nil {
+	var err error
+	if s.types, s.labels, err = typesOf(folder); err != nil {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()

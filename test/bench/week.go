@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -11,19 +10,23 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/engine/disruption"
-	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/quantity"
-	"github.com/karpenter-go/karpenter/internal/testing/fleetsim"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/testing/world"
 	"github.com/karpenter-go/karpenter/test/bench/workload"
 )
 
-// weeks are the rows of table week. A pass of the disruption loop every 10 seconds, as in production, would take most of
-// an hour on 300 nodes.
+// weeks are the rows of table week. A pass of the disruption loop after each change, as in production, would take most
+// of an hour on 300 nodes.
 var weeks = []struct {
-	nodes int
-	poll  time.Duration
-}{{5, 10 * time.Second}, {30, 10 * time.Second}, {300, 2 * time.Minute}}
+	nodes    int
+	poll     time.Duration
+	periodic bool
+}{{5, 10 * time.Second, false}, {30, 10 * time.Second, false}, {300, 2 * time.Minute, true}}
 
 const (
 	// cpuPerNode are the millicores that pods request by day for each node of the size of a row.
@@ -47,13 +50,19 @@ func (b *bench) week() error {
 		if !b.only.MatchString(fmt.Sprintf("%d nodes", size.nodes)) {
 			continue
 		}
-		pool, err := b.mixedPool()
+		config, err := b.mixed()
 		if err != nil {
 			return err
 		}
-		w := newWeek(pool, size.nodes, b.seed)
-		w.Poll = size.poll
-		if err := w.play(b.days); err != nil {
+		config.Timers = controller.Production()
+		config.Timers.DisruptionPoll, config.Timers.CommandRetry, config.Periodic = size.poll, min(size.poll, config.Timers.CommandRetry), size.periodic
+		w, err := newWeek(config, size.nodes, b.seed)
+		if err != nil {
+			return err
+		}
+		err = w.play(b.days)
+		w.Close()
+		if err != nil {
 			b.problems++
 			fmt.Fprintf(b.out, "\n%d nodes: %v\n\n", size.nodes, err)
 			continue
@@ -64,7 +73,7 @@ func (b *bench) week() error {
 }
 
 func (w *week) cells() []string {
-	m, hours := w.Meter, w.Now.Sub(monday).Hours()
+	m, hours := w.Meter, w.Clock.Now().Sub(monday).Hours()
 	podDays := m.PodHours / 24
 	cost, moved := m.Cost/w.fresh, float64(w.Tally.Moved)/podDays
 	return []string{
@@ -74,27 +83,23 @@ func (w *week) cells() []string {
 	}
 }
 
-// mixedPool returns the pool as the store of the controller converts it.
-func (b *bench) mixedPool() (model.PoolSpec, error) {
+// mixed returns a world with the pool and the types of the workload of that name.
+func (b *bench) mixed() (world.Config, error) {
 	folder := filepath.Join(b.folder, "mixed")
 	if err := workload.Mixed().Write(folder); err != nil {
-		return model.PoolSpec{}, err
+		return world.Config{}, err
 	}
-	w, err := workload.Read(folder)
+	read, err := workload.Read(folder)
 	if err != nil {
-		return model.PoolSpec{}, err
+		return world.Config{}, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	store, err := storeOf(ctx, w, folder)
-	if err != nil {
-		return model.PoolSpec{}, err
+	config := world.Config{Now: monday, MachineTime: time.Minute}
+	for i := range read.Pools {
+		read.Pools[i].Spec.Template.Spec.NodeClassRef = world.Class
+		config.Objects = append(config.Objects, &read.Pools[i])
 	}
-	pools := store.Snapshot(monday).Pools
-	if len(pools) != 1 || pools[0].Blocked != nil {
-		return model.PoolSpec{}, errors.New("the pool is not ready")
-	}
-	return *pools[0].PoolSpec, nil
+	config.Types, config.Labels, err = typesOf(folder)
+	return config, err
 }
 
 var monday = time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
@@ -102,7 +107,7 @@ var monday = time.Date(2026, 5, 4, 0, 0, 0, 0, time.UTC)
 // week is a cluster whose load follows a clock: office hours on five days, a batch each night, two rollouts a day, and
 // interruptions of spot nodes. The seed determines everything.
 type week struct {
-	*fleetsim.Cluster
+	*world.World
 
 	seed int
 	apps []*app
@@ -125,17 +130,20 @@ type app struct {
 	replicas, revision, old int
 }
 
-func newWeek(pool model.PoolSpec, nodes, seed int) *week {
-	w := &week{seed: seed, jobs: map[string]int{}, known: map[string]float64{}}
-	w.Cluster = fleetsim.New(uint64(seed), disruption.Options{}, monday, fleetsim.Fleet{Pools: []model.PoolSpec{pool}})
-	w.MachineTime = time.Minute
+func newWeek(config world.Config, nodes, seed int) (*week, error) {
+	config.Seed = uint64(seed)
+	cluster, err := world.New(config)
+	if err != nil {
+		return nil, err
+	}
+	w := &week{World: cluster, seed: seed, jobs: map[string]int{}, known: map[string]float64{}}
 	deployments := workload.Deployments(4+nodes/5, seed)
 	for i, d := range deployments {
 		day := max(2, cpuPerNode*nodes/len(deployments)/d.Room.CPU)
 		w.apps = append(w.apps, &app{name: d.Name, room: d.Room, day: day, office: i%3 > 0})
 	}
 	w.batch = max(1, cpuPerNode*nodes/4/jobRoom.CPU)
-	return w
+	return w, nil
 }
 
 // jobRoom is what a pod of the batch requests.
@@ -156,14 +164,15 @@ func (w *week) play(days int) error {
 		w.interrupt(minute)
 		fresh, err := w.freshNow()
 		if err != nil {
-			return fmt.Errorf("%s: %w", w.Now.Format("Mon 15:04"), err)
+			return fmt.Errorf("%s: %w", w.Clock.Now().Format("Mon 15:04"), err)
 		}
 		w.fresh += fresh / 60
-		if err := errors.Join(w.Advance(w.Now.Add(time.Minute)), w.Check(), w.complete()); err != nil {
-			return fmt.Errorf("%s: %w", w.Now.Format("Mon 15:04"), err)
+		w.Advance(time.Minute)
+		if err := errors.Join(w.Check(), w.complete()); err != nil {
+			return fmt.Errorf("%s: %w", w.Clock.Now().Format("Mon 15:04"), err)
 		}
 		if w.Meter.Longest > longestPending {
-			return fmt.Errorf("%s: a pod is pending for %s", w.Now.Format("Mon 15:04"), w.Meter.Longest)
+			return fmt.Errorf("%s: a pod is pending for %s", w.Clock.Now().Format("Mon 15:04"), w.Meter.Longest)
 		}
 	}
 	return nil
@@ -223,7 +232,7 @@ func (a *app) set(revision int) string { return fmt.Sprintf("%s-%d", a.name, rev
 
 func (a *app) controller(revision int) string { return uidOf(a.set(revision)) }
 
-func (a *app) template(revision int) model.PodSpec {
+func (a *app) template(revision int) *corev1.Pod {
 	return podOf(a.set(revision), "ReplicaSet", a.room)
 }
 
@@ -265,9 +274,9 @@ func (w *week) freshNow() (float64, error) {
 	if cost, ok := w.known[key]; ok {
 		return cost, nil
 	}
-	nano, err := w.Fresh()
-	w.known[key] = float64(nano) / model.Nano
-	return w.known[key], err
+	cost, err := w.Fresh()
+	w.known[key] = cost
+	return cost, err
 }
 
 // complete returns an error if a Deployment that is not being rolled out, or a job, has not its pods.
@@ -294,14 +303,14 @@ func (w *week) draw(words ...string) uint64 {
 
 func uidOf(name string) string { return "uid-" + name }
 
-func podOf(name, kind string, room workload.Room) model.PodSpec {
-	return model.PodSpec{
-		Namespace: "default", Labels: map[string]string{"app": name}, State: model.Pending,
-		Reschedulable: true, Ready: true, EvictionCost: 1000,
-		Controller: model.Owner{Kind: kind, Name: name, UID: uidOf(name)},
-		Requests: slices.Clip([]quantity.Amount{
-			{Name: "cpu", Value: int64(room.CPU)}, {Name: "memory", Value: int64(room.Memory) << 20},
-			{Name: "pods", Value: int64(room.Pods)},
-		}),
+// podOf returns the template of the pods of a controller.
+func podOf(name, kind string, room workload.Room) *corev1.Pod {
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID(uidOf(name)), Controller: new(true)}
+	requests := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(room.CPU), resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(int64(room.Memory)<<20, resource.BinarySI)}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"app": name}, OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodPending},
 	}
 }

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/testing/world"
 )
 
 // TestWeek prints the same row for a day twice.
@@ -31,31 +33,39 @@ func TestWeek(t *testing.T) {
 
 // TestWeekFinds checks that a lost pod, one that cannot be placed, and one that waits for too long are errors.
 func TestWeekFinds(t *testing.T) {
-	b := &bench{folder: t.TempDir()}
-	pool, err := b.mixedPool()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWeek(pool, 5, 1)
+	w := weekOf(t, world.Config{})
 	w.work(0)
-	for _, p := range w.Snapshot().Groups[0].Pods[:1] {
-		w.Delete(p.UID)
-	}
+	w.Scale(w.apps[0].template(0), w.apps[0].replicas-1)
 	if err := w.complete(); err == nil || !strings.Contains(err.Error(), " pods, wants ") {
 		t.Errorf("without one of its pods, a Deployment is complete: %v", err)
 	}
 
-	pool.Blocked = &model.Rejection{Reason: "not ready"}
-	if err := newWeek(pool, 5, 1).play(1); err == nil || !strings.Contains(err.Error(), "no room for pod") {
-		t.Errorf("without a pool, the week ends with %v", err)
+	if err := weekOf(t, world.Config{Types: []cloud.InstanceType{}}).play(1); err == nil || !strings.Contains(err.Error(), "no room for pod") {
+		t.Errorf("without instance types, the week ends with %v", err)
 	}
 
-	pool.Blocked = nil
-	slow := newWeek(pool, 5, 1)
-	slow.MachineTime = 2 * longestPending
-	if err := slow.play(1); err == nil || !strings.Contains(err.Error(), "a pod is pending for") {
+	if err := weekOf(t, world.Config{MachineTime: 2 * longestPending}).play(1); err == nil || !strings.Contains(err.Error(), "a pod is pending for") {
 		t.Errorf("with slow machines, the week ends with %v", err)
 	}
+}
+
+// weekOf returns a week of five nodes, changed by what is set.
+func weekOf(t *testing.T, set world.Config) *week {
+	t.Helper()
+	config, err := (&bench{folder: t.TempDir()}).mixed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MachineTime = cmp.Or(set.MachineTime, config.MachineTime)
+	if set.Types != nil {
+		config.Types = set.Types
+	}
+	w, err := newWeek(config, 5, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
 }
 
 // TestTarget checks the replicas of an office over two days.
@@ -83,12 +93,7 @@ func TestTarget(t *testing.T) {
 
 // TestRoll checks that a rolling update keeps three quarters of the pods and ends with all of the new revision.
 func TestRoll(t *testing.T) {
-	b := &bench{folder: t.TempDir()}
-	pool, err := b.mixedPool()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWeek(pool, 5, 1)
+	w := weekOf(t, world.Config{})
 	a := w.apps[0]
 	a.replicas = 8
 	w.scale(a)
@@ -104,9 +109,7 @@ func TestRoll(t *testing.T) {
 		if young+old < 6 || young+old > 10 {
 			t.Errorf("minute %d: %d old and %d new pods", minute, old, young)
 		}
-		if err := w.Advance(w.Now.Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		w.Advance(time.Minute)
 	}
 	young, _ := w.Count(a.controller(1))
 	old, _ := w.Count(a.controller(0))
