@@ -159,7 +159,7 @@ func (a *api) tell(before, after client.Object) {
 	k, key := kindOf(o), client.ObjectKeyFromObject(o)
 	a.shelves.put(k, key, after)
 	for _, v := range a.views {
-		v.pending = append(v.pending, change{before, after})
+		v.add(change{before: before, after: after}, a.clock.now)
 	}
 	a.hear(before, after)
 }

@@ -37,14 +37,14 @@ func (c *caller) live() *caller {
 
 func (c *caller) Scheme() *runtime.Scheme { return c.scheme }
 
-// resource names a kind in errors.
-func resource(k kind) schema.GroupResource { return schema.GroupResource{Resource: k.Name()} }
+// resourceOf names a kind in errors.
+func resourceOf(k kind) schema.GroupResource { return schema.GroupResource{Resource: k.Name()} }
 
 // Get implements client.Reader.
 func (c *caller) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	o := c.from.of(kindOf(into)).objects[key]
 	if o == nil {
-		return apierrors.NewNotFound(resource(kindOf(into)), key.Name)
+		return apierrors.NewNotFound(resourceOf(kindOf(into)), key.Name)
 	}
 	fill(into, o.DeepCopyObject())
 	return nil
@@ -88,7 +88,7 @@ func (c *caller) Create(_ context.Context, object client.Object, _ ...client.Cre
 	}
 	created := object.DeepCopyObject().(client.Object)
 	if !c.api.create(created) {
-		return apierrors.NewAlreadyExists(resource(kindOf(object)), object.GetName())
+		return apierrors.NewAlreadyExists(resourceOf(kindOf(object)), object.GetName())
 	}
 	fill(object, created.DeepCopyObject())
 	return nil
@@ -103,10 +103,10 @@ func (c *caller) Delete(_ context.Context, object client.Object, opts ...client.
 	o.ApplyOptions(opts)
 	live := c.api.get(object)
 	if live == nil {
-		return apierrors.NewNotFound(resource(kindOf(object)), object.GetName())
+		return apierrors.NewNotFound(resourceOf(kindOf(object)), object.GetName())
 	}
 	if p := o.Preconditions; p != nil && (p.UID != nil && *p.UID != live.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion()) {
-		return apierrors.NewConflict(resource(kindOf(object)), object.GetName(), errors.New("a precondition does not hold"))
+		return apierrors.NewConflict(resourceOf(kindOf(object)), object.GetName(), errors.New("a precondition does not hold"))
 	}
 	c.api.delete(live, o.GracePeriodSeconds)
 	return nil
@@ -127,7 +127,7 @@ func (c *caller) patch(object client.Object, patch client.Patch, manager string,
 	}
 	live := c.api.get(object)
 	if live == nil {
-		return apierrors.NewNotFound(resource(kindOf(object)), object.GetName())
+		return apierrors.NewNotFound(resourceOf(kindOf(object)), object.GetName())
 	}
 	after, err := patched(live, patch.Type(), data, status)
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *part) Create(_ context.Context, object, _ client.Object, _ ...client.Su
 	}
 	live := p.caller.api.get(object)
 	if live == nil || live.GetUID() != object.GetUID() {
-		return apierrors.NewNotFound(resource(kindOf(object)), object.GetName())
+		return apierrors.NewNotFound(resourceOf(kindOf(object)), object.GetName())
 	}
 	p.caller.api.delete(live, nil)
 	return nil

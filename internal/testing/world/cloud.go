@@ -156,3 +156,26 @@ func (p *provider) Machines(context.Context) ([]cloud.Machine, error) {
 	slices.SortFunc(list, func(a, b cloud.Machine) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return list, nil
 }
+
+// called is the cloud as a process calls it: the process may end before a call, as before a write.
+type called struct {
+	*provider
+
+	permit func(text string) error
+}
+
+// Launch implements cloud.Provider.
+func (c called) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
+	if err := c.permit("launch " + claim.Name); err != nil {
+		return nil, err
+	}
+	return c.provider.Launch(ctx, claim)
+}
+
+// Terminate implements cloud.Provider.
+func (c called) Terminate(ctx context.Context, id string) error {
+	if err := c.permit("terminate " + id); err != nil {
+		return err
+	}
+	return c.provider.Terminate(ctx, id)
+}

@@ -11,6 +11,12 @@
 // to a process (view.go), work queues (queue.go), a cloud (cloud.go), controllers of pods (owner.go), kube-scheduler and
 // kubelets (kube.go, rules.go), and what all of it costs (meter.go).
 //
+// A History is a random world: a seed, and a set of features (history.go); property.go has what must be true when nothing
+// disturbs it any more. Processes end between any two writes, and watches lag.
+//
+//	h := world.NewHistory(7)     text: seed: 7, features: crashes late static
+//	trace, failure := h.Run(nil)
+//
 // The config determines everything: equal configs and calls have equal results. Nothing waits for real time, except for
 // the first catalogs, which the store reads in goroutines of its own.
 //

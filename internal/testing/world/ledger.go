@@ -26,6 +26,8 @@ type ledger struct {
 	// worth holds the promised and the actual effect of proposed commands, begun those that were not given up.
 	worth map[string]*promise
 	begun map[string]bool
+	// buyers counts the claims of each pool, and those for each controller of pods.
+	buyers map[string]int
 }
 
 // promise is the planned saving of a command and the amount that provisioning spent on its pods, nano-USD per hour.
@@ -33,7 +35,7 @@ type promise struct{ saving, spent int64 }
 
 func newLedger() ledger {
 	return ledger{orders: map[string]string{}, owed: map[types.UID][]string{}, cause: map[types.UID]string{}, pods: map[types.UID]*corev1.Pod{},
-		worth: map[string]*promise{}, begun: map[string]bool{}}
+		worth: map[string]*promise{}, begun: map[string]bool{}, buyers: map[string]int{}}
 }
 
 // Begun returns the number of commands that have been begun and not given up.
@@ -123,8 +125,8 @@ func (l *ledger) sawClaim(w *World, was, is *karpv1.NodeClaim) {
 	if was == nil || is == nil || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() {
 		l.version++
 	}
-	if was == nil && is.Annotations[karpv1.AnnotationBoughtBy] == "provisioned" {
-		w.Tally.Bought++
+	if was == nil {
+		l.bought(w, is)
 	}
 	before, after := commandOf(was), commandOf(is)
 	if before == nil && after == nil {
@@ -141,6 +143,23 @@ func (l *ledger) sawClaim(w *World, was, is *karpv1.NodeClaim) {
 		for _, c := range before.Candidates {
 			delete(l.orders, c.Node)
 		}
+	}
+}
+
+// bought counts a new claim.
+func (l *ledger) bought(w *World, claim *karpv1.NodeClaim) {
+	if claim.Annotations[karpv1.AnnotationBoughtBy] == "provisioned" {
+		w.Tally.Bought++
+	}
+	l.buyers["pool "+claim.Labels[karpv1.LabelNodePool]]++
+	owners := map[string]bool{}
+	for _, ref := range model.ParsePodRefs(claim.Annotations[karpv1.AnnotationPods]) {
+		if p := l.pods[types.UID(ref.UID)]; p != nil && len(p.OwnerReferences) > 0 {
+			owners["owner "+p.OwnerReferences[0].Name] = true
+		}
+	}
+	for owner := range owners {
+		l.buyers[owner]++
 	}
 }
 

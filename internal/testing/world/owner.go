@@ -71,7 +71,7 @@ func (w *World) owned(before, after client.Object) {
 	if o.template == nil { // there from the start
 		o.template = templateOf(pod)
 	}
-	if w.process == nil {
+	if !w.begun {
 		o.replicas = len(o.pods)
 	} else if !pod.DeletionTimestamp.IsZero() && before.GetDeletionTimestamp().IsZero() {
 		w.Clock.in(0, func() { w.fill(o) })

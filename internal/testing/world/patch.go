@@ -35,7 +35,7 @@ func patched(live client.Object, by types.PatchType, data []byte, status bool) (
 		return nil, invalid(live, "metadata.uid", "field is immutable")
 	}
 	if after.GetResourceVersion() != live.GetResourceVersion() {
-		return nil, apierrors.NewConflict(resource(kindOf(live)), live.GetName(), errors.New("the object has been modified"))
+		return nil, apierrors.NewConflict(resourceOf(kindOf(live)), live.GetName(), errors.New("the object has been modified"))
 	}
 	rest := live.DeepCopyObject().(client.Object)
 	from, to := reflect.ValueOf(rest).Elem(), reflect.ValueOf(after).Elem()

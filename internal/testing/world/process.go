@@ -132,7 +132,7 @@ func (c *collection) run(ctx context.Context) {
 
 // step does one thing that is due. It returns false if there is none.
 func (p *process) step() bool {
-	if c, news := p.view.next(); news {
+	if c, news := p.view.show(p.clock.now); news {
 		p.watched(c)
 		return true
 	}
@@ -148,6 +148,9 @@ func (p *process) step() bool {
 // next returns when the process has something to do, zero for never.
 func (p *process) next() time.Time {
 	var first time.Time
+	if c, behind := p.view.first(); behind {
+		first = c.due
+	}
 	for _, t := range p.tasks {
 		if at := t.next(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
@@ -163,10 +166,7 @@ func (p *process) watched(c change) {
 	} else {
 		p.store.Saw(c.after)
 	}
-	o := c.after
-	if o == nil {
-		o = c.before
-	}
+	o := c.object()
 	name := reconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetName()}}
 	switch o := o.(type) {
 	case *karpv1.NodePool:
@@ -205,8 +205,8 @@ func (p *process) sawPod(c change) {
 // newProcess starts a process, which lists everything.
 func newProcess(w *World) (*process, error) {
 	ctx, stop := context.WithCancel(ctrl.LoggerInto(context.Background(), logr.Discard()))
-	p := &process{ctx: ctx, stop: stop, clock: w.Clock, view: newView(w.api)}
-	p.api = &caller{api: w.api, scheme: w.scheme, from: &p.view.shelves, permit: func(string) error { return ctx.Err() }}
+	p := &process{ctx: ctx, stop: stop, clock: w.Clock, view: newView(w.api, w.lag)}
+	p.api = &caller{api: w.api, scheme: w.scheme, from: &p.view.shelves, permit: func(text string) error { return w.permit(ctx, text) }}
 	store, err := cluster.NewStore(cluster.Config{Provider: w.provider, Scheme: w.scheme, Live: p.api.live(), Log: logr.Discard(),
 		State:   state.Config{Arrival: w.config.Timers.Arrival},
 		Options: cluster.Options{WriteVisible: never, Catalog: never}})

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
@@ -69,6 +70,9 @@ func wireLoops(w *World, p *process, executor *execute.Executor) {
 		Report: disrupt.Reporter{Options: w.config.Disruption, Metrics: metrics(), Log: logr.Discard()}}
 	p.static = &static.Loop{Snapshot: snapshot, Writer: executor, On: w.config.Disruption.Static, Timers: timers, Clock: w.Clock,
 		Report: static.Reporter{Why: explain.Verdict, Log: logr.Discard()}}
+	if w.config.Plant != nil {
+		w.config.Plant(p.provision, p.disrupt)
+	}
 	var changed <-chan struct{}
 	if !w.config.Periodic {
 		changed = p.store.Subscribe(state.PodsMoved | state.NodesChanged | state.PoolsChanged | state.PDBsChanged)
@@ -89,21 +93,22 @@ func wireControllers(w *World, p *process) error {
 		newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax), newQueue[reconcile.Request](w.Clock, timers.Eviction, timers.EvictionMax)
 	p.evictions = newQueue[node.Target](w.Clock, timers.Eviction, timers.EvictionMax)
 	p.moments = newQueue[nodeclaim.Moment](w.Clock, timers.Retry, timers.RetryMax)
+	cloud := called{w.provider, p.api.permit}
 	mgr := &fake{scheme: w.scheme}
 	classes, err := controller.ClassesOf(w.provider, w.scheme)
 	if err != nil {
 		return err
 	}
-	limiter := &removal.Limiter{Client: p.api, Live: p.api.live(), Provider: w.provider, Classes: classes, Metrics: metrics(), Timers: timers, Clock: w.Clock}
-	pools := &nodepool.Reconciler{Client: p.api, Provider: w.provider, Timers: timers, Clock: w.Clock, Health: health, Metrics: metrics()}
-	claims := &nodeclaim.Reconciler{Client: p.api, Live: p.api.live(), Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock,
+	limiter := &removal.Limiter{Client: p.api, Live: p.api.live(), Provider: cloud, Classes: classes, Metrics: metrics(), Timers: timers, Clock: w.Clock}
+	pools := &nodepool.Reconciler{Client: p.api, Provider: cloud, Timers: timers, Clock: w.Clock, Health: health, Metrics: metrics()}
+	claims := &nodeclaim.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock,
 		BeforeReady: p.provision.NominateFor, Attempted: health.Record, Wrote: p.store.Wrote,
 		SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { p.store.RefreshCatalogs(ctx) }}
-	drifts := &nodeclaim.DriftReconciler{Client: p.api, Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock}
-	nodes := &node.Reconciler{Client: p.api, Live: p.api.live(), Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock,
+	drifts := &nodeclaim.DriftReconciler{Client: p.api, Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock}
+	nodes := &node.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock,
 		Destination: p.provision.Destination, Reports: limiter.Reports, Evictions: p.evictions}
-	p.events = &nodeclaim.PodEvents{Client: p.api, Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock}
-	collector := &nodeclaim.Collector{Client: p.api, Live: p.api.live(), Provider: w.provider, Metrics: metrics(), Timers: timers, Clock: w.Clock, Limiter: limiter}
+	p.events = &nodeclaim.PodEvents{Client: p.api, Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock}
+	collector := &nodeclaim.Collector{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock, Limiter: limiter}
 	for _, c := range []interface {
 		SetupWithManager(manager.Manager) error
 	}{pools, claims, drifts, nodes, p.events, collector} {
@@ -154,7 +159,8 @@ func (f *fake) IndexField(_ context.Context, o client.Object, field string, valu
 
 func schemeOf() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme))
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), karpv1.AddToScheme(scheme), kwokv1alpha1.AddToScheme(scheme),
+		autoscalingv1beta1.AddToScheme(scheme))
 }
 
 // metrics are shared by all worlds: nothing reads them.

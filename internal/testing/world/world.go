@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,8 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
+	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
+	"github.com/karpenter-go/karpenter/internal/controller/provision"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
@@ -39,6 +42,12 @@ type Config struct {
 	Periodic bool
 	// MachineTime is the time from a launch to a node, 30 s if it is zero. PodStop is the time that a pod takes to end.
 	MachineTime, PodStop time.Duration
+	// Lag is the longest time after which a watch shows a change.
+	Lag time.Duration
+	// Log receives a line for each write of the controller. It may be nil.
+	Log func(line string)
+	// Plant changes the loops of each process, to check that a property detects a bug. It may be nil.
+	Plant func(*provision.Loop, *disrupt.Loop)
 }
 
 // World is a cluster on a virtual clock. It runs in one goroutine.
@@ -57,6 +66,11 @@ type World struct {
 	process  *process
 	ledger   ledger
 	made     int
+	random   *rand.Rand
+	// crash is after how many writes the process ends; 0 for never.
+	crash int
+	// begun says that the objects of the start exist.
+	begun bool
 }
 
 // New returns a world, in which a process has started.
@@ -65,7 +79,8 @@ func New(config Config) (*World, error) {
 		config.Timers = controller.Production()
 	}
 	config.MachineTime = cmp.Or(config.MachineTime, 30*time.Second)
-	w := &World{Clock: &Clock{now: config.Now}, config: config, owners: map[types.UID]*owner{}, ledger: newLedger()}
+	w := &World{Clock: &Clock{now: config.Now}, config: config, owners: map[types.UID]*owner{}, ledger: newLedger(),
+		random: rand.New(rand.NewPCG(config.Seed, 0x5eed))}
 	var err error
 	if w.scheme, err = schemeOf(); err != nil {
 		return nil, err
@@ -87,11 +102,62 @@ func New(config Config) (*World, error) {
 		}
 	}
 	w.process, err = newProcess(w)
+	w.begun = true
 	return w, err
 }
 
 // Close ends the process.
-func (w *World) Close() { w.process.stop() }
+func (w *World) Close() {
+	if w.process != nil {
+		w.process.stop()
+		w.process = nil
+	}
+	w.api.views = nil
+}
+
+// Crash ends the process before its write of that number from now on; 1 is the next. Another one starts within 20 s.
+func (w *World) Crash(write int) { w.crash = write }
+
+// permit is called before each write of a process. An error means that the process has ended.
+func (w *World) permit(ctx context.Context, text string) error {
+	if w.crash > 0 && ctx.Err() == nil {
+		if w.crash--; w.crash == 0 {
+			w.log("crashes before it can " + text)
+			w.Close()
+			w.Clock.in(w.between(time.Second, 20*time.Second), w.restart)
+		}
+	}
+	if ctx.Err() == nil {
+		w.log(text)
+	}
+	return ctx.Err()
+}
+
+func (w *World) restart() {
+	var err error
+	if w.process, err = newProcess(w); err != nil {
+		panic(err) // it was wired before
+	}
+}
+
+func (w *World) log(text string) {
+	if w.config.Log != nil {
+		w.config.Log(fmt.Sprintf("%9.3f %s", w.Clock.now.Sub(w.config.Now).Seconds(), text))
+	}
+}
+
+// between returns a random duration.
+func (w *World) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(w.random.Int64N(int64(most-least)+1))
+}
+
+// lag returns after what time a watch shows a change.
+func (w *World) lag() time.Duration {
+	if w.config.Lag == 0 {
+		return 0
+	}
+	return w.between(0, w.config.Lag)
+}
 
 // hear passes each change of the API to what is around it.
 func (w *World) hear(before, after client.Object) {
@@ -113,7 +179,7 @@ func (w *World) settle() {
 		case w.Clock.event():
 		case w.kube.dirty:
 			w.kube.schedule()
-		case w.process.step():
+		case w.process != nil && w.process.step():
 		default:
 			return
 		}
@@ -122,7 +188,11 @@ func (w *World) settle() {
 
 // next returns when something happens next.
 func (w *World) next() time.Time {
-	next, first := w.process.next(), w.Clock.first()
+	first := w.Clock.first()
+	if w.process == nil {
+		return first
+	}
+	next := w.process.next()
 	if next.IsZero() || !first.IsZero() && first.Before(next) {
 		return first
 	}
@@ -153,7 +223,7 @@ func (w *World) Rest(quiet, most time.Duration) error {
 	began := w.Clock.now
 	for since, version := began, w.ledger.version; w.Clock.now.Sub(began) < most; {
 		w.Advance(time.Second)
-		if w.ledger.version != version || len(w.kube.waiting) > 0 {
+		if w.ledger.version != version || w.process == nil {
 			since, version = w.Clock.now, w.ledger.version
 		}
 		if w.Clock.now.Sub(since) >= quiet {

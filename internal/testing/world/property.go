@@ -1,0 +1,120 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+)
+
+// Properties of a world that nothing disturbs any more.
+const (
+	// patience is how long it may take to come to rest: ten times the time in which nothing happens for quiet.
+	patience = 100 * time.Minute
+	quiet    = 8 * time.Minute
+	// mostBought is how often a pool or an owner buys during that time.
+	mostBought = 12
+)
+
+// calm checks the properties of the end.
+func (p *play) calm() error {
+	p.crash = 0
+	p.ledger.buyers = map[string]int{}
+	var unrest error
+	for waited := time.Duration(0); waited < patience; waited += patience / 10 {
+		if unrest = p.Rest(quiet, patience/10); unrest == nil {
+			break
+		}
+		for _, buyer := range slices.Sorted(maps.Keys(p.ledger.buyers)) {
+			if n := p.ledger.buyers[buyer]; n > mostBought {
+				return fmt.Errorf("buys without end: %s bought %d nodes in a world that nothing disturbs", buyer, n)
+			}
+		}
+	}
+	if unrest != nil {
+		return fmt.Errorf("comes to rest: %w", unrest)
+	}
+	return cmp.Or(p.Check(), p.nothingLeaked(), p.commandsEnded(), p.allRun(), p.stands(), p.overlooked())
+}
+
+func (p *play) claims() []*karpv1.NodeClaim {
+	var claims []*karpv1.NodeClaim
+	for _, o := range p.api.shelves.list(kindOf(&karpv1.NodeClaim{}), "", "") {
+		claims = append(claims, o.(*karpv1.NodeClaim))
+	}
+	return claims
+}
+
+// nothingLeaked returns an error if a machine has no claim and node, or a claim has no machine.
+func (p *play) nothingLeaked() error {
+	known := map[string]bool{}
+	for _, c := range p.claims() {
+		known[c.Status.ProviderID] = true
+		if p.provider.machines[c.Status.ProviderID] == nil {
+			return fmt.Errorf("nothing leaked: claim %s has no machine", c.Name)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.provider.machines)) {
+		if m := p.provider.machines[id]; !known[id] || p.kube.hosts[m.node] == nil {
+			return fmt.Errorf("nothing leaked: the machine of claim %s is left", m.Claim)
+		}
+	}
+	return nil
+}
+
+// commandsEnded returns an error if a command, its taint or its condition is left, or a deletion has not ended.
+func (p *play) commandsEnded() error {
+	for _, c := range p.claims() {
+		if commandOf(c) != nil || !c.DeletionTimestamp.IsZero() || c.Condition(karpv1.ConditionDisruptionReason).IsTrue() {
+			return fmt.Errorf("commands end: claim %s shows one, or is being deleted", c.Name)
+		}
+	}
+	taint := karpv1.DisruptedTaint()
+	for _, h := range p.kube.sorted() {
+		if slices.ContainsFunc(h.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+			return fmt.Errorf("commands end: node %s has the taint", h.Name)
+		}
+	}
+	return nil
+}
+
+// allRun returns an error if a pod waits, unless limits or quotas may be the cause.
+func (p *play) allRun() error {
+	if len(p.kube.waiting) > 0 && !p.has(Limits) && !p.has(Quotas) {
+		return fmt.Errorf("no pod stuck: %s waits", p.kube.waiting[0].Name)
+	}
+	return nil
+}
+
+// stands returns an error if a static pool has another number of nodes than it wants, unless limits or quotas may be the
+// cause.
+func (p *play) stands() error {
+	for _, o := range p.api.shelves.list(kindOf(&karpv1.NodePool{}), "", "") {
+		pool := o.(*karpv1.NodePool)
+		if pool.Spec.Replicas == nil {
+			continue
+		}
+		n := int64(0)
+		for _, c := range p.claims() {
+			n += map[bool]int64{true: 1}[c.Labels[karpv1.LabelNodePool] == pool.Name]
+		}
+		if n > *pool.Spec.Replicas || n < *pool.Spec.Replicas && !p.has(Limits) && !p.has(Quotas) {
+			return fmt.Errorf("static stands: %s has %d nodes, wants %d", pool.Name, n, *pool.Spec.Replicas)
+		}
+	}
+	return nil
+}
+
+// overlooked returns an error if a decision from scratch finds a node that can be removed.
+func (p *play) overlooked() error {
+	if c := disruption.Propose(p.Snapshot(), p.config.Disruption).Commands; len(c) > 0 {
+		return fmt.Errorf("overlooked: %s of %s is possible", c[0].Reason, c[0].Candidates[0].Node)
+	}
+	return nil
+}
