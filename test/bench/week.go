@@ -23,10 +23,9 @@ import (
 // weeks are the rows of table week. A pass of the disruption loop after each change, as in production, would take most
 // of an hour on 300 nodes.
 var weeks = []struct {
-	nodes    int
-	poll     time.Duration
-	periodic bool
-}{{5, 10 * time.Second, false}, {30, 10 * time.Second, false}, {300, 2 * time.Minute, true}}
+	nodes int
+	poll  time.Duration
+}{{5, 0}, {30, 0}, {300, 2 * time.Minute}}
 
 const (
 	// cpuPerNode are the millicores that pods request by day for each node of the size of a row.
@@ -54,8 +53,9 @@ func (b *bench) week() error {
 		if err != nil {
 			return err
 		}
-		config.Timers = controller.Production()
-		config.Timers.DisruptionPoll, config.Timers.CommandRetry, config.Periodic = size.poll, min(size.poll, config.Timers.CommandRetry), size.periodic
+		if config.Timers = controller.Production(); size.poll > 0 {
+			config.Timers.DisruptionPoll, config.Timers.CommandRetry, config.Periodic = size.poll, size.poll, true
+		}
 		w, err := newWeek(config, size.nodes, b.seed)
 		if err != nil {
 			return err
@@ -309,8 +309,9 @@ func podOf(name, kind string, room workload.Room) *corev1.Pod {
 	requests := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(room.CPU), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(int64(room.Memory)<<20, resource.BinarySI)}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"app": name}, OwnerReferences: []metav1.OwnerReference{owner}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodPending},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"app": name},
+			OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 }

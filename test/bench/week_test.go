@@ -44,7 +44,8 @@ func TestWeekFinds(t *testing.T) {
 		t.Errorf("without instance types, the week ends with %v", err)
 	}
 
-	if err := weekOf(t, world.Config{MachineTime: 2 * longestPending}).play(1); err == nil || !strings.Contains(err.Error(), "a pod is pending for") {
+	slow := weekOf(t, world.Config{MachineTime: 2 * longestPending})
+	if err := slow.play(1); err == nil || !strings.Contains(err.Error(), "a pod is pending for") {
 		t.Errorf("with slow machines, the week ends with %v", err)
 	}
 }

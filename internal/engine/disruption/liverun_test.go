@@ -79,7 +79,8 @@ func holds(n *model.NodeSpec, pods []model.PodSpec, p model.PodSpec) bool {
 // live returns the fleet in a world.
 func live(t testing.TB, seed uint64, opts disruption.Options, f *fleet) *world.World {
 	t.Helper()
-	w, err := world.New(world.Config{Seed: seed, Now: noon, Disruption: opts, Objects: f.objects(), Types: typesOf(f.pools[0].Catalog), Labels: []string{keyFamily}})
+	w, err := world.New(world.Config{Seed: seed, Now: noon, Disruption: opts, Objects: f.objects(), Types: typesOf(f.pools[0].Catalog),
+		Labels: []string{keyFamily}})
 	if err != nil {
 		t.Fatal(err)
 	}

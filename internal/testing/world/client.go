@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,7 +107,8 @@ func (c *caller) Delete(_ context.Context, object client.Object, opts ...client.
 	if live == nil {
 		return apierrors.NewNotFound(resourceOf(kindOf(object)), object.GetName())
 	}
-	if p := o.Preconditions; p != nil && (p.UID != nil && *p.UID != live.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion()) {
+	p := cmp.Or(o.Preconditions, &metav1.Preconditions{})
+	if p.UID != nil && *p.UID != live.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion() {
 		return apierrors.NewConflict(resourceOf(kindOf(object)), object.GetName(), errors.New("a precondition does not hold"))
 	}
 	c.api.delete(live, o.GracePeriodSeconds)

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -36,8 +35,7 @@ type provider struct {
 type machine struct {
 	cloud.Machine
 
-	claim types.UID
-	node  string
+	node string
 	// price with that of the node, nano-USD per hour.
 	price int64
 }
@@ -78,7 +76,7 @@ func (p *provider) Launch(_ context.Context, claim *karpv1.NodeClaim) (*cloud.Ma
 	m := &machine{
 		Machine: cloud.Machine{ProviderID: id, Claim: claim.Name, Labels: need.MachineLabels(c), Capacity: c.Type.Capacity,
 			Allocatable: c.Type.Allocatable(), Created: p.world.Clock.now},
-		claim: claim.UID, node: claim.Name, price: nano(c.Offering.Price) + p.world.nodePrice(),
+		node: claim.Name, price: nano(c.Offering.Price) + p.world.nodePrice(),
 	}
 	p.machines[id] = m
 	p.world.ledger.launched(claim, m.price)
@@ -91,7 +89,7 @@ func nano(usd float64) int64 { return int64(math.Round(usd * model.Nano)) }
 // adopt adds the machine of a claim that exists from the start.
 func (p *provider) adopt(claim *karpv1.NodeClaim) {
 	m := &machine{Machine: cloud.Machine{ProviderID: claim.Status.ProviderID, Claim: claim.Name, Labels: claim.Labels,
-		Created: claim.CreationTimestamp.Time}, claim: claim.UID, node: claim.Status.NodeName, price: p.world.nodePrice()}
+		Created: claim.CreationTimestamp.Time}, node: claim.Status.NodeName, price: p.world.nodePrice()}
 	for _, t := range p.world.config.Types {
 		for _, o := range t.Offerings {
 			if t.Name == claim.Labels[corev1.LabelInstanceTypeStable] && o.Zone == claim.Labels[corev1.LabelTopologyZone] &&

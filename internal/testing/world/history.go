@@ -136,9 +136,10 @@ func types8() []cloud.InstanceType {
 	for _, family := range []string{"c", "m"} {
 		for cpus := int64(2); cpus <= 16; cpus *= 2 {
 			memory := cpus << map[string]int{"c": 31, "m": 32}[family]
-			t := cloud.InstanceType{Name: fmt.Sprintf("%s%d", family, cpus), Capacity: map[string]int64{"cpu": cpus * 1000, "memory": memory, "pods": 30},
+			name := fmt.Sprintf("%s%d", family, cpus)
+			t := cloud.InstanceType{Name: name, Capacity: map[string]int64{"cpu": cpus * 1000, "memory": memory, "pods": 30},
 				Overhead:     map[string]int64{"cpu": 80, "memory": memory / 20},
-				Requirements: []cloud.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: "In", Values: []string{fmt.Sprintf("%s%d", family, cpus)}}}}
+				Requirements: []cloud.Requirement{{Key: corev1.LabelInstanceTypeStable, Operator: "In", Values: []string{name}}}}
 			price := float64(cpus)*0.04 + float64(memory>>30)*0.004
 			for _, zone := range []string{"a", "b"} {
 				t.Offerings = append(t.Offerings, cloud.Offering{Zone: zone, CapacityType: karpv1.CapacityTypeOnDemand, Price: price, Available: true},
@@ -171,7 +172,8 @@ func (p *play) settings(random *rand.Rand, config *Config) {
 	}
 	if p.has(Quotas) {
 		quota := &autoscalingv1beta1.CapacityQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
-		quota.Spec.Limits.Resources = map[corev1.ResourceName]resource.Quantity{"nodes": *resource.NewQuantity(int64(2+random.IntN(8)), resource.DecimalSI)}
+		most := resource.NewQuantity(int64(2+random.IntN(8)), resource.DecimalSI)
+		quota.Spec.Limits.Resources = map[corev1.ResourceName]resource.Quantity{"nodes": *most}
 		config.Objects = append(config.Objects, quota)
 	}
 	for i := range 2 + random.IntN(4) {
@@ -194,9 +196,10 @@ func newPool(name string, weight int32) *karpv1.NodePool {
 func (p *play) app(random *rand.Rand, name string) *corev1.Pod {
 	requests := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(100+random.IntN(20)*100), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(int64(1+random.IntN(8))<<28, resource.BinarySI)}
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: types.UID("uid-" + name), Controller: new(true)}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"app": name},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: name, UID: types.UID("uid-" + name), Controller: new(true)}}},
+			OwnerReferences: []metav1.OwnerReference{owner}},
 		Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}}}},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
@@ -207,8 +210,8 @@ func (p *play) app(random *rand.Rand, name string) *corev1.Pod {
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1,
 			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: own}}
 	case kind == 1:
-		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
-			{TopologyKey: corev1.LabelHostname, LabelSelector: own}}}}
+		alone := []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: own}}
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: alone}}
 	}
 	return pod
 }

@@ -147,7 +147,8 @@ func (k *kube) schedule() {
 			continue
 		}
 		at := h.Name
-		promised[p.Status.NominatedNodeName] = slices.DeleteFunc(promised[p.Status.NominatedNodeName], func(o *placed) bool { return o.UID == p.UID })
+		to := p.Status.NominatedNodeName
+		promised[to] = slices.DeleteFunc(promised[to], func(o *placed) bool { return o.UID == p.UID })
 		edit(k.world.api, p, func(p *corev1.Pod) {
 			p.Spec.NodeName, p.Status.NominatedNodeName, p.ManagedFields, p.Status.Phase = at, "", nil, corev1.PodRunning
 			k.condition(p, corev1.PodScheduled, corev1.ConditionTrue, "")

@@ -34,8 +34,8 @@ type ledger struct {
 type promise struct{ saving, spent int64 }
 
 func newLedger() ledger {
-	return ledger{orders: map[string]string{}, owed: map[types.UID][]string{}, cause: map[types.UID]string{}, pods: map[types.UID]*corev1.Pod{},
-		worth: map[string]*promise{}, begun: map[string]bool{}, buyers: map[string]int{}}
+	return ledger{orders: map[string]string{}, owed: map[types.UID][]string{}, cause: map[types.UID]string{},
+		pods: map[types.UID]*corev1.Pod{}, worth: map[string]*promise{}, begun: map[string]bool{}, buyers: map[string]int{}}
 }
 
 // Begun returns the number of commands that have been begun and not given up.

@@ -95,7 +95,8 @@ func (w *World) Check() error {
 func (w *World) Spot() []string {
 	var names []string
 	for _, h := range w.kube.sorted() {
-		if h.Labels[karpv1.LabelInitialized] == "true" && h.DeletionTimestamp.IsZero() && h.Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeSpot {
+		spot := h.Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeSpot
+		if spot && h.Labels[karpv1.LabelInitialized] == "true" && h.DeletionTimestamp.IsZero() {
 			names = append(names, h.Name)
 		}
 	}

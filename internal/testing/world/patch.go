@@ -65,7 +65,8 @@ func apply(before []byte, by types.PatchType, data []byte) ([]byte, error) {
 
 // invalid returns the error of the API server for an invalid field.
 func invalid(o client.Object, path, why string) error {
-	return apierrors.NewInvalid(o.GetObjectKind().GroupVersionKind().GroupKind(), o.GetName(), field.ErrorList{field.Invalid(field.NewPath(path), nil, why)})
+	problems := field.ErrorList{field.Invalid(field.NewPath(path), nil, why)}
+	return apierrors.NewInvalid(o.GetObjectKind().GroupVersionKind().GroupKind(), o.GetName(), problems)
 }
 
 // noteManager records that the field manager owns the nomination of the pod.

@@ -60,7 +60,8 @@ func wireLoops(w *World, p *process, executor *execute.Executor) {
 		Schedule: func(snap *model.Snapshot) *plan.Provision {
 			return placement.Schedule(snap, w.config.Disruption.Placement)
 		},
-		Timers: timers, Clock: w.Clock, Report: provision.Reporter{Refusal: explain.Refusal, Barren: explain.PoolBarren, Metrics: metrics(), Log: logr.Discard()}}
+		Timers: timers, Clock: w.Clock,
+		Report: provision.Reporter{Refusal: explain.Refusal, Barren: explain.PoolBarren, Metrics: metrics(), Log: logr.Discard()}}
 	p.disrupt = &disrupt.Loop{Snapshot: snapshot, Writer: executor, Timers: timers, Clock: w.Clock,
 		Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
 			opts := w.config.Disruption
@@ -82,15 +83,17 @@ func wireLoops(w *World, p *process, executor *execute.Executor) {
 			longest: timers.BatchMax, pause: p.provision.Pause, pass: p.provision.Tick},
 		&beat{clock: w.Clock, changed: changed, idle: timers.BatchIdle, longest: timers.BatchIdle, pause: p.disrupt.Pause, pass: p.disrupt.Tick})
 	if w.config.Disruption.Static {
-		p.tasks = append(p.tasks, &beat{clock: w.Clock, changed: p.store.Subscribe(state.NodesChanged | state.PoolsChanged), idle: timers.BatchIdle,
-			longest: timers.BatchIdle, pause: p.static.Pause, pass: p.static.Tick})
+		p.tasks = append(p.tasks, &beat{clock: w.Clock, changed: p.store.Subscribe(state.NodesChanged | state.PoolsChanged),
+			idle: timers.BatchIdle, longest: timers.BatchIdle, pause: p.static.Pause, pass: p.static.Tick})
 	}
 }
 
 func wireControllers(w *World, p *process) error {
 	timers, health := w.config.Timers, nodepool.NewHealth()
-	p.pools, p.claims, p.drifts, p.nodes = newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax), newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax),
-		newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax), newQueue[reconcile.Request](w.Clock, timers.Eviction, timers.EvictionMax)
+	for _, queue := range []**queue[reconcile.Request]{&p.pools, &p.claims, &p.drifts} {
+		*queue = newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax)
+	}
+	p.nodes = newQueue[reconcile.Request](w.Clock, timers.Eviction, timers.EvictionMax)
 	p.evictions = newQueue[node.Target](w.Clock, timers.Eviction, timers.EvictionMax)
 	p.moments = newQueue[nodeclaim.Moment](w.Clock, timers.Retry, timers.RetryMax)
 	cloud := called{w.provider, p.api.permit}
@@ -99,7 +102,8 @@ func wireControllers(w *World, p *process) error {
 	if err != nil {
 		return err
 	}
-	limiter := &removal.Limiter{Client: p.api, Live: p.api.live(), Provider: cloud, Classes: classes, Metrics: metrics(), Timers: timers, Clock: w.Clock}
+	limiter := &removal.Limiter{Client: p.api, Live: p.api.live(), Provider: cloud, Classes: classes, Metrics: metrics(), Timers: timers,
+		Clock: w.Clock}
 	pools := &nodepool.Reconciler{Client: p.api, Provider: cloud, Timers: timers, Clock: w.Clock, Health: health, Metrics: metrics()}
 	claims := &nodeclaim.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock,
 		BeforeReady: p.provision.NominateFor, Attempted: health.Record, Wrote: p.store.Wrote,
@@ -108,7 +112,8 @@ func wireControllers(w *World, p *process) error {
 	nodes := &node.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock,
 		Destination: p.provision.Destination, Reports: limiter.Reports, Evictions: p.evictions}
 	p.events = &nodeclaim.PodEvents{Client: p.api, Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock}
-	collector := &nodeclaim.Collector{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock, Limiter: limiter}
+	collector := &nodeclaim.Collector{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock,
+		Limiter: limiter}
 	for _, c := range []interface {
 		SetupWithManager(manager.Manager) error
 	}{pools, claims, drifts, nodes, p.events, collector} {
@@ -116,7 +121,8 @@ func wireControllers(w *World, p *process) error {
 			return err
 		}
 	}
-	p.tasks = append([]task{work[reconcile.Request]{p.pools, pools.Reconcile}, work[reconcile.Request]{p.claims, claims.Reconcile}, work[reconcile.Request]{p.nodes, nodes.Reconcile},
+	p.tasks = append([]task{work[reconcile.Request]{p.pools, pools.Reconcile}, work[reconcile.Request]{p.claims, claims.Reconcile},
+		work[reconcile.Request]{p.nodes, nodes.Reconcile},
 		&evicting{p.evictions, nodes}, work[nodeclaim.Moment]{p.moments, p.events.Reconcile}, work[reconcile.Request]{p.drifts, drifts.Reconcile},
 		&collection{collector, w.Clock, w.Clock.now.Add(timers.CollectionFirst)}}, p.tasks...)
 	return nil

@@ -233,13 +233,6 @@ func (w *World) Rest(quiet, most time.Duration) error {
 	return fmt.Errorf("not at rest after %s: %d pods pending", most, len(w.kube.waiting))
 }
 
-// Delete deletes an object.
-func (w *World) Delete(o client.Object) {
-	if live := w.api.get(o); live != nil {
-		w.api.delete(live, nil)
-	}
-}
-
 // Pods returns the pods of the world.
 func (w *World) Pods() []*corev1.Pod {
 	var pods []*corev1.Pod

@@ -33,7 +33,8 @@ func sells() []cloud.InstanceType {
 func pool() *karpv1.NodePool {
 	p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}
 	p.Spec.Template.Spec.NodeClassRef = world.Class
-	p.Spec.Template.Spec.Requirements = []karpv1.Requirement{{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{karpv1.CapacityTypeSpot}}}
+	spot := karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{karpv1.CapacityTypeSpot}}
+	p.Spec.Template.Spec.Requirements = []karpv1.Requirement{spot}
 	p.Spec.Disruption.ConsolidationPolicy = karpv1.ConsolidateWhenEmptyOrUnderutilized
 	p.Spec.Disruption.ConsolidateAfter = karpv1.DurationOf(0)
 	p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "100%"}}
@@ -42,11 +43,13 @@ func pool() *karpv1.NodePool {
 
 // podOf returns the template of the pods of a ReplicaSet.
 func podOf(app string, milli int64) *corev1.Pod {
+	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID("uid-" + app), Controller: new(true)}
+	requests := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(milli, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(milli<<20, resource.BinarySI)}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"app": app},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: app, UID: types.UID("uid-" + app), Controller: new(true)}}},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU: *resource.NewMilliQuantity(milli, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(milli<<20, resource.BinarySI)}}}}},
+			OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec:   corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: requests}}}},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
 }
