@@ -95,7 +95,8 @@ func (p *process) electionLock(config *rest.Config, scheme *runtime.Scheme) (res
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(namespace)})
 	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, o.electionName, client.CoreV1(), client.CoordinationV1(),
-		resourcelock.ResourceLockConfig{Identity: p.identity, EventRecorder: broadcaster.NewRecorder(scheme, corev1.EventSource{Component: p.identity})})
+		resourcelock.ResourceLockConfig{Identity: p.identity, EventRecorder: broadcaster.NewRecorder(scheme,
+			corev1.EventSource{Component: p.identity})})
 	if err != nil {
 		return nil, fmt.Errorf("setting up the leader election: %w", err)
 	}

@@ -88,7 +88,8 @@ func TestControllerReadsTheEnvironment(t *testing.T) {
 	if diff := cmp.Diff([]string{"feature gate Whatever is not known and ignored"}, o.notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	for gate, on := range map[string]bool{"NodeRepair": true, "SpotToSpotConsolidation": true, "NodeOverlay": false, "StaticCapacity": false, "ReservedCapacity": true} {
+	for gate, on := range map[string]bool{"NodeRepair": true, "SpotToSpotConsolidation": true, "NodeOverlay": false,
+		"StaticCapacity": false, "ReservedCapacity": true} {
 		wantOption(t, "gate "+gate, o.on.On(gate), on)
 	}
 }

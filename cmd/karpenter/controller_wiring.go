@@ -379,7 +379,8 @@ func (w *wiring) replicas() *static.Loop {
 }
 
 // claims returns the controllers of the life of claims.
-func (w *wiring) claims(provisioner *provision.Loop, labels *nodelabel.Reconciler, health *nodepool.Health, limiter *removal.Limiter) []part {
+func (w *wiring) claims(provisioner *provision.Loop, labels *nodelabel.Reconciler, health *nodepool.Health,
+	limiter *removal.Limiter) []part {
 	timers := w.o.timers
 	return []part{
 		&nodeclaim.Reconciler{

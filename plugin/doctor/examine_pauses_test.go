@@ -21,7 +21,8 @@ func TestExaminePauses(t *testing.T) {
 			`"failures": 4, "at": "2026-11-20T11:00:00Z", "until": "` + until + `", "why": "the node was preempted"}]`}
 	}
 	removals := map[string]string{karpv1.AnnotationPauses: `[{"reason": "Removal", "scope": "*", ` +
-		`"name": "involuntary removals of machines of all NodePools", "failures": 4, "at": "2026-11-20T11:53:00Z", "until": "2026-11-20T12:04:00Z"}]`}
+		`"name": "involuntary removals of machines of all NodePools", "failures": 4, "at": "2026-11-20T11:53:00Z", "until": ` +
+		`"2026-11-20T12:04:00Z"}]`}
 	for _, c := range []struct {
 		name   string
 		change func(*karpv1.NodePool)

@@ -64,7 +64,8 @@ func (o *pausesOutcome) write(b *strings.Builder, pool string) {
 
 // aboutRemovals returns a line about the pause of involuntary removals.
 func aboutRemovals(scope, pool string) string {
-	return fmt.Sprintf("  involuntary removals are paused by the limit of the %s; the event RemovalsPaused has the causes and their commands: kubectl describe nodepool %s\n", scope, pool)
+	return fmt.Sprintf("  involuntary removals are paused by the limit of the %s; the event RemovalsPaused has the causes and their "+
+		"commands: kubectl describe nodepool %s\n", scope, pool)
 }
 
 // disputeMemory is how long an event about a dispute is considered current. The event is repeated every 15 minutes.

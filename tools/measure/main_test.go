@@ -13,7 +13,7 @@ var files = map[string]string{
 	"go.mod":               "module " + module + "\n\ngo 1.26.0\n",
 	"cmd/karpenter/a.go":   "package main\n\nimport _ \"" + module + "/plugin/top\"\n\nfunc main() { used() }\n",
 	"cmd/karpenter/b.go":   "package main\n\nfunc used() { twice(); twice() }\n\nfunc twice() {}\n",
-	"plugin/top/top.go":  "package top\n",
+	"plugin/top/top.go":    "package top\n",
 	"internal/legacy/x.go": "package legacy\n",
 	"test/x.go":            "package test\ntype a struct{}\nfunc (a) one() {}\n",
 	"internal/engine/x/x.go": `package x

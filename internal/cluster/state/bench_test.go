@@ -27,7 +27,8 @@ func fleet(b *testing.B) []client.Object {
 	b.Helper()
 	objects := make([]client.Object, 0, benchNodes*(benchPodsPerNode+2)+1)
 	objects = append(objects, objecttest.Pool(b, "pool", "pool", "1"))
-	claim, node := objecttest.Claim(b, "c", "c", "1", "id", ""), objecttest.Node(b, "n", "n", "1", "id", objecttest.Registered+", kubernetes.io/arch: amd64, topology.kubernetes.io/zone: a")
+	claim, node := objecttest.Claim(b, "c", "c", "1", "id", ""), objecttest.Node(b, "n", "n", "1", "id",
+		objecttest.Registered+", kubernetes.io/arch: amd64, topology.kubernetes.io/zone: a")
 	for i := range benchNodes {
 		c, n, id := claim.DeepCopy(), node.DeepCopy(), fmt.Sprintf("shop://machine-%d", i)
 		c.Name, c.UID, c.Status.ProviderID = fmt.Sprintf("claim-%d", i), types.UID(fmt.Sprintf("c%d", i)), id

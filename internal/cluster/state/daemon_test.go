@@ -32,7 +32,9 @@ metadata: {name: d, namespace: default, uid: d1, resourceVersion: "1", annotatio
 spec: {template: {spec: {runtimeClassName: vm, containers: [{name: a}]}}}
 `)
 	limits := func(namespace, version, cpu string) *corev1.LimitRange {
-		return objecttest.Parse[corev1.LimitRange](t, "metadata: {name: l, namespace: "+namespace+", uid: l-"+namespace+", resourceVersion: \""+version+"\"}\nspec: {limits: [{type: Container, default: {cpu: "+cpu+"}}]}")
+		return objecttest.Parse[corev1.LimitRange](t,
+			"metadata: {name: l, namespace: "+namespace+", uid: l-"+namespace+", resourceVersion: \""+version+"\"}\nspec: {limits: [{type: "+
+				"Container, default: {cpu: "+cpu+"}}]}")
 	}
 	pod := func(name, version, cpu string) *corev1.Pod {
 		p := objecttest.Pod(t, name, name, version, "n")

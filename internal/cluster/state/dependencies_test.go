@@ -23,7 +23,9 @@ func volumeClaimAt(t testing.TB, name, uid, version, inside string) *corev1.Pers
 
 func volumeAt(t testing.TB, name, uid, version, zone string) *corev1.PersistentVolume {
 	t.Helper()
-	return objecttest.Parse[corev1.PersistentVolume](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: {csi: {driver: csi.example, volumeHandle: h}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [%s]}]}]}}}", name, uid, version, zone))
+	return objecttest.Parse[corev1.PersistentVolume](t, fmt.Sprintf("metadata: {name: '%s', uid: '%s', resourceVersion: '%s'}\nspec: "+
+		"{csi: {driver: csi.example, volumeHandle: h}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: "+
+		"topology.kubernetes.io/zone, operator: In, values: [%s]}]}]}}}", name, uid, version, zone))
 }
 
 // diskAt returns a volume on the disk of a node.

@@ -43,7 +43,8 @@ func TestMachines(t *testing.T) {
 	broken := objecttest.Claim(t, "broken", "9", "1", "", "")
 	broken.Spec.Requirements = append(broken.Spec.Requirements, poolRequirement("a", "Near"))
 	owned := objecttest.Node(t, "n", "3", "1", "id-1", "karpenter.sh/registered: 'true'")
-	owned.SetOwnerReferences([]metav1.OwnerReference{{Kind: "NodeClaim", Name: "b", UID: objecttest.Claim(t, "b", "2", "1", "id-1", "").GetUID()}})
+	owned.SetOwnerReferences([]metav1.OwnerReference{{Kind: "NodeClaim", Name: "b", UID: objecttest.Claim(t, "b", "2", "1", "id-1",
+		"").GetUID()}})
 	tests := []struct {
 		name    string
 		objects []client.Object

@@ -38,7 +38,8 @@ func see[T any, O interface {
 	client.Object
 }](s *scaling, generation int, text string) {
 	s.version++
-	s.Saw(O(objecttest.Parse[T](s.t, fmt.Sprintf("metadata: {name: web, namespace: default, uid: web, resourceVersion: '%d', generation: %d}\n%s",
+	s.Saw(O(objecttest.Parse[T](s.t, fmt.Sprintf("metadata: {name: web, namespace: default, uid: web, resourceVersion: '%d', generation: "+
+		"%d}\n%s",
 		s.version, generation, text))))
 }
 

@@ -55,7 +55,8 @@ func newCell(t *testing.T, objects ...client.Object) *cell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cell{T: t, Reconciler: NewReconciler(), last: &plan.Provision{}, clock: clocktesting.NewFakeClock(noon), sink: events.NewFakeRecorder(100)}
+	c := &cell{T: t, Reconciler: NewReconciler(), last: &plan.Provision{}, clock: clocktesting.NewFakeClock(noon),
+		sink: events.NewFakeRecorder(100)}
 	c.api = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1beta1.CapacityBuffer{}).WithObjects(objects...).Build()
 	c.store, err = cluster.NewStore(cluster.Config{Provider: &kwok.Provider{}, Scheme: scheme, Live: c.api, Log: testr.New(t)})
 	if err != nil {

@@ -74,7 +74,8 @@ func repairBeside(t *testing.T, cached *corev1.Node, live client.Reader) *Repair
 	if err := r.Recognize(scheme); err != nil {
 		t.Fatal(err)
 	}
-	r.Limiter = &removal.Limiter{Client: cache, Live: cache, Provider: r.Provider, Classes: r.classes, Recorder: recorder, Metrics: metrics, Timers: r.Timers, Clock: at}
+	r.Limiter = &removal.Limiter{Client: cache, Live: cache, Provider: r.Provider, Classes: r.classes, Recorder: recorder,
+		Metrics: metrics, Timers: r.Timers, Clock: at}
 	return r
 }
 

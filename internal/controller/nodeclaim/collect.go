@@ -187,7 +187,8 @@ func (c *Collector) giveBackDue(ctx context.Context, due []*karpv1.NodeClaim, li
 			}
 		}
 		claims = append(claims, claim)
-		cases = append(cases, removal.Case{Machine: machine, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseNodeGone, Gone: !found})
+		cases = append(cases, removal.Case{Machine: machine, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseNodeGone,
+			Gone: !found})
 	}
 	if len(cases) == 0 {
 		return errors.Join(errs...)

@@ -43,7 +43,8 @@ func (c *Collector) removeMachineless(ctx context.Context, missing []*karpv1.Nod
 		case !reports:
 			gone = append(gone, claim)
 		case !known:
-			disputes[machine] = dispute{now, removal.Case{Machine: machine, Pool: claim.Labels[karpv1.LabelNodePool], Cause: removal.CauseMachineGone}}
+			disputes[machine] = dispute{now, removal.Case{Machine: machine, Pool: claim.Labels[karpv1.LabelNodePool],
+				Cause: removal.CauseMachineGone}}
 		default:
 			disputes[machine] = before
 			if now.Sub(before.since) >= c.Timers.SecondLook {

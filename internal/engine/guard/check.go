@@ -59,8 +59,9 @@ type fleet struct {
 
 // New returns a Guard with default durations and the counts of the snapshot.
 func New(snap *model.Snapshot) *Guard {
-	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, Settling: Settling, snap: snap, ledger: snap.Ledger, nominated: map[string]bool{},
-		fleets: map[string]*fleet{}, taken: map[string]string{}, arrivals: reserve.ArrivalsOf(snap)}
+	g := &Guard{CordonQuiet: CordonQuiet, Validation: Validation, Settling: Settling, snap: snap, ledger: snap.Ledger,
+		nominated: map[string]bool{},
+		fleets:    map[string]*fleet{}, taken: map[string]string{}, arrivals: reserve.ArrivalsOf(snap)}
 	for _, group := range snap.Groups {
 		for _, p := range group.Pods {
 			if p.Nominated != "" {

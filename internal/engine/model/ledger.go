@@ -17,7 +17,7 @@ import (
 // each other regardless of pods, it counts in the limits of its pool until its machine is gone. A node that a command is
 // about to remove counts: its replacement must fit beside it.
 //
-// Whoever plans charges what it launches and releases what it gives back, in a clone if that is a trial. The ledger of a
+// A planner charges what it launches and releases what it gives back, in a clone if that is a trial. The ledger of a
 // snapshot is never charged. The copy of a Ledger is the same ledger; the zero value has no accounts.
 type Ledger struct {
 	*accounts

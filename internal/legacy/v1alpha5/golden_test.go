@@ -49,7 +49,8 @@ func golden(t *testing.T, file string) {
 	}
 	objects, settings, inputs := inputsOf(t, archive)
 	results := Translate(objects, settings)
-	inputs.Files = append(inputs.Files, txtar.File{Name: "want.yaml", Data: manifests(t, results)}, txtar.File{Name: "notes", Data: reported(results)})
+	inputs.Files = append(inputs.Files, txtar.File{Name: "want.yaml", Data: manifests(t, results)}, txtar.File{Name: "notes",
+		Data: reported(results)})
 	if *update {
 		if err := os.WriteFile(file, txtar.Format(inputs), 0o644); err != nil {
 			t.Fatal(err)

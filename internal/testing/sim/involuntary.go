@@ -125,7 +125,8 @@ func (c *checks) involuntary(id, pool string) {
 		}
 	}
 	if total > most || pool != "" && ofPool > mostOfPool {
-		c.fail(FewAtATime, "%d machines of the fleet and %d of pool %q were removed involuntarily within %v, %d and %d may", total, ofPool, pool, timers.RemovalWindow, most, mostOfPool)
+		c.fail(FewAtATime, "%d machines of the fleet and %d of pool %q were removed involuntarily within %v, %d and %d may", total, ofPool,
+			pool, timers.RemovalWindow, most, mostOfPool)
 	}
 }
 

@@ -189,7 +189,8 @@ func annotationsIn(patch []byte) (map[string]*string, error) {
 	given, named := change.Metadata["annotations"]
 	if named && string(given) == "null" {
 		none := map[string]*string{}
-		for _, name := range []string{karpv1.AnnotationPauses, karpv1.AnnotationRemovalsAllowedUntil, karpv1.AnnotationRepair, karpv1.AnnotationTerminationTimestamp} {
+		for _, name := range []string{karpv1.AnnotationPauses, karpv1.AnnotationRemovalsAllowedUntil, karpv1.AnnotationRepair,
+			karpv1.AnnotationTerminationTimestamp} {
 			none[name] = nil
 		}
 		return none, nil

@@ -63,8 +63,9 @@ func New(w World) *Controllers {
 	limiter := &removal.Limiter{Client: writer, Live: reader.live(), Provider: provider, Classes: classes, Metrics: metrics(),
 		Timers: timers, Clock: time, Ahead: w.Ahead}
 	c := &Controllers{
-		ctx:       ctrl.LoggerInto(context.Background(), logger(w)),
-		collector: &nodeclaim.Collector{Client: writer, Live: reader.live(), Provider: provider, Metrics: metrics(), Timers: timers, Clock: time, Limiter: limiter},
+		ctx: ctrl.LoggerInto(context.Background(), logger(w)),
+		collector: &nodeclaim.Collector{Client: writer, Live: reader.live(), Provider: provider, Metrics: metrics(), Timers: timers,
+			Clock: time, Limiter: limiter},
 		repair: &node.Repair{Client: writer, Live: reader.live(), Provider: provider, Policies: Policies, Metrics: metrics(), Timers: timers,
 			Clock: time, Ahead: w.Ahead, Limiter: limiter},
 	}
