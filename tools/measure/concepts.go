@@ -20,7 +20,8 @@ type list struct {
 var lists = []list{
 	{"words of docs/architecture.md", "docs/architecture.md", "| word |", regexp.MustCompile(`^\| ([A-Z][A-Za-z, ]+) \|`)},
 	{"flags of the controller", "docs/reference/flags.md", "", regexp.MustCompile("^\\| `(--[a-z0-9-]+)`")},
-	{"annotations, labels and taints of ours", "docs/reference/annotations.md", "", regexp.MustCompile("^\\| `(karpenter-go\\.github\\.io/[^`]+)`")},
+	{"annotations, labels and taints of ours", "docs/reference/annotations.md", "",
+		regexp.MustCompile("^\\| `(karpenter-go\\.github\\.io/[^`]+)`")},
 	{"metrics", "docs/reference/metrics.md", "", regexp.MustCompile("^\\| `([a-z0-9_]+)`")},
 }
 

@@ -29,7 +29,8 @@ var subjects = []subject{
 	{"planners of virtual pods", nil, rules{callsOf("ScheduleVirtual")}},
 	{"ledgers of limits and quotas", nil, rules{comparesLimits}},
 	{"ways to wait longer", []string{"internal/engine", "internal/controller", "internal/cluster", "internal/execute"}, rules{waitsLonger}},
-	{"virtual clusters", []string{"internal/testing", "test", "sandbox"}, rules{callsOf("model.NewBuilder", "cluster.NewStore", "state.New"), movesClock}},
+	{"virtual clusters", []string{"internal/testing", "test", "sandbox"}, rules{callsOf("model.NewBuilder", "cluster.NewStore",
+		"state.New"), movesClock}},
 	{"rules of kube-scheduler", []string{"internal/engine/placement", "internal/testing", "test"}, rules{schedules}},
 }
 

@@ -16,7 +16,8 @@ var parts = []struct {
 }{
 	{"legacy", []string{
 		"internal/legacy/", "api/karpenter/v1beta1/", "api/karpenter/v1alpha5/", "api/aws/v1beta1/", "api/aws/v1alpha1/",
-		"internal/compat/", "internal/migrate/", "internal/conversion/", "internal/admission/", "internal/controller/legacy/", "internal/controller/oldnames/",
+		"internal/compat/", "internal/migrate/", "internal/conversion/", "internal/admission/", "internal/controller/legacy/",
+		"internal/controller/oldnames/",
 	}},
 	{"proof", []string{
 		"internal/testing/", "test/", "sandbox/", "tools/",
