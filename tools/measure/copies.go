@@ -169,7 +169,8 @@ func schedules(_ goFile, d ast.Decl) bool {
 			return false
 		}
 		to, value := dotted(a.Lhs[0]), dotted(a.Rhs[0])
-		return (strings.HasSuffix(to, ".Node") || strings.HasSuffix(to, ".node")) && value != "" && strings.HasSuffix(strings.ToLower(value), "name")
+		node := strings.HasSuffix(to, ".Node") || strings.HasSuffix(to, ".node")
+		return node && value != "" && strings.HasSuffix(strings.ToLower(value), "name")
 	})
 }
 

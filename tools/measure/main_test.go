@@ -117,7 +117,7 @@ func TestMeasures(t *testing.T) {
 func TestSinceCommit(t *testing.T) {
 	root := written(t, files)
 	git(t, root, "commit", "-q", "-m", "one")
-	write(t, root, map[string]string{"internal/top/top.go": "package top\n\nvar Added int\n"})
+	write(t, root, map[string]string{"plugin/top/top.go": "package top\n\nvar Added int\n"})
 	var out strings.Builder
 	if err := run(&out, options{root: root, before: "HEAD", changed: true}); err != nil {
 		t.Fatal(err)
