@@ -198,6 +198,10 @@ func (f *fleet) distrust(scope string, disputed int) bool {
 		return false
 	}
 	why := fmt.Sprintf("%s: the cloud does not show %d of %d machines, and their nodes report", CauseMachineGone, disputed, f.machines[scope])
-	f.pauses[scope] = p.FailWithin(f.window, f.now, min(limit(f.machines[scope])-1, p.Failures), why)
+	paused := p.FailWithin(f.window, f.now, min(limit(f.machines[scope])-1, p.Failures), why)
+	if !paused.Active(f.now) { // the failures of p were before the window
+		paused = pause.Pause{Key: p.Key, Name: p.Name}.FailWithin(f.window, f.now, 0, why)
+	}
+	f.pauses[scope] = paused
 	return true
 }

@@ -305,6 +305,19 @@ func TestDisputed(t *testing.T) {
 	}
 }
 
+// TestDisputedLater verifies that machines in dispute pause removals at once also if the last removals were long ago.
+func TestDisputedLater(t *testing.T) {
+	b := newBench(t, map[string]int{"a": 10})
+	if n := b.unhealthy("a", 0, 2); n != 2 {
+		t.Fatalf("%d of two machines may be removed", n)
+	}
+	b.pass(time.Hour)
+	b.disputed("a", 10)
+	if n := b.unhealthy("a", 2, 10); n != 0 {
+		t.Errorf("%d machines are removed while the cloud finds none of ten that report", n)
+	}
+}
+
 // TestPause verifies that a series of removals ends at a fifth of the NodePool, that the pause is stored and reported, and
 // that one machine is removed after it. When nothing has failed for a window, the count begins anew.
 func TestPause(t *testing.T) {
