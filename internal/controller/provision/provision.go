@@ -118,7 +118,8 @@ func (p *Loop) await(ctx context.Context) bool {
 // room on nodes.
 func (p *Loop) atRest() bool {
 	last := p.last.Load()
-	if !p.virtual || p.retries > 0 || len(last.Order)+len(last.Refused)+len(last.Virtual.Refused)+len(last.AllClaims()) > 0 {
+	if !p.virtual || last.Virtual == nil || p.retries > 0 ||
+		len(last.Order)+len(last.Refused)+len(last.Virtual.Refused)+len(last.AllClaims()) > 0 {
 		return false
 	}
 	return p.launches.Empty() && p.Snapshot().Version == p.version
