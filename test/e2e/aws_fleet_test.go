@@ -23,7 +23,7 @@ type awsFault struct {
 	begin func(s *awsStage) (end func())
 	// denied means that no machine can be launched meanwhile.
 	denied bool
-	// paced means that the brake on involuntary removals must act, and allows one removal per window.
+	// paced means that the limit on involuntary removals must act, and allows one removal per window.
 	paced bool
 }
 
@@ -92,7 +92,7 @@ var impaired = awsFault{name: "impaired", paced: true, begin: func(s *awsStage) 
 }}
 
 // TestAWSFleetUnderFaults checks that a fleet keeps running whatever wrong responses AWS gives: its machines are
-// kept, except those whose removal the brake on involuntary removals allows, no machine is launched twice, a pod that
+// kept, except those whose removal the limit on involuntary removals allows, no machine is launched twice, a pod that
 // is created meanwhile gets a node, and nothing remains paused when the fault is over.
 func TestAWSFleetUnderFaults(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func (f awsFault) play(t *testing.T, w *awsWorld) {
 	await(t, patience, "everything to go", s.empty)
 }
 
-// mostEnded returns the maximum number of removals that the brake allows during the fault: one per window if machines
+// mostEnded returns the maximum number of removals that the limit allows during the fault: one per window if machines
 // fail their status checks, and at most four windows.
 func (f awsFault) mostEnded() int {
 	if f.paced {

@@ -28,7 +28,7 @@
 //     concurrently from the watch's objects, with optimistic locks, as in controller/nodeclaim and controller/node:
 //     launch, register, initialize, liveness, drift, expiry, drain, terminate, finalize, collect garbage. Startup
 //     taints do not exist.
-//   - In worlds from the seeds Witnessed and Wide on, the garbage collector, node repair and the brake on involuntary
+//   - In worlds from the seeds Witnessed and Wide on, the garbage collector, node repair and the limit on involuntary
 //     removals are those of production (package removals, removing.go). In a fifth of these worlds the cloud gives
 //     wrong replies (lies.go): involuntary.go has the properties. In other worlds garbage collection is a model, and
 //     node repair does not exist.
