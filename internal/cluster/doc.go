@@ -16,7 +16,8 @@
 //
 // Each part has a lock of its own: the own writes (Store), the catalogs, the overlays and the news. While it is held a part
 // may call the state, which calls nothing. A resolution of overlays is the only part that calls another one with its lock
-// held: that of the catalogs. What happened is passed on by news.publish, without the locks of the other parts.
+// held: that of the catalogs, and the news. Otherwise what happened is passed on by news.publish without the locks of the
+// other parts.
 //
 // The package must not know placement, disruption or controllers.
 package cluster
