@@ -43,7 +43,7 @@ func wire(w *World, p *process) error {
 		WriteTimeout: never, CordonQuiet: w.config.Timers.CordonQuiet, Workers: 1,
 		Guard: func(snap *model.Snapshot) *guard.Guard {
 			g := guard.New(snap)
-			g.Validation, g.Judge = w.config.Timers.Validation, disruption.Judge(snap, w.config.Disruption)
+			g.Validation, g.Judge = w.config.Timers.Validation, disruption.Judge(snap, w.disruption(p))
 			return g
 		}}
 	for _, key := range p.store.Vocabulary().Rules.WellKnown {
@@ -51,6 +51,13 @@ func wire(w *World, p *process) error {
 	}
 	wireLoops(w, p, executor)
 	return wireControllers(w, p)
+}
+
+// disruption returns the options of disruption of a process.
+func (w *World) disruption(p *process) disruption.Options {
+	opts := w.config.Disruption
+	opts.Last = p.provision.Last()
+	return opts
 }
 
 func wireLoops(w *World, p *process, executor *execute.Executor) {
@@ -64,7 +71,7 @@ func wireLoops(w *World, p *process, executor *execute.Executor) {
 		Report: provision.Reporter{Refusal: explain.Refusal, Barren: explain.PoolBarren, Metrics: metrics(), Log: logr.Discard()}}
 	p.disrupt = &disrupt.Loop{Snapshot: snapshot, Writer: executor, Timers: timers, Clock: w.Clock,
 		Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
-			opts := w.config.Disruption
+			opts := w.disruption(p)
 			opts.NoSearch = !search
 			return w.ledger.proposed(disruption.Propose(snap, opts))
 		},
