@@ -80,9 +80,9 @@ func TestOnSandbox(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	start(t, "karpenter", "controller", "--cloud-provider=kwok", "--kubeconfig="+s.Kubeconfig(), "--metrics-port=0",
+	start(t, "cmd/karpenter", "controller", "--cloud-provider=kwok", "--kubeconfig="+s.Kubeconfig(), "--metrics-port=0",
 		"--health-probe-port=0", "--webhook-port=0", "--log-level=error")
-	page := start(t, "kubectl-karpenter", "web", "--no-browser", "--interval=1s", "--cloud-provider=kwok", "--kubeconfig="+s.Kubeconfig())
+	page := start(t, "plugin/kubectl-karpenter", "web", "--no-browser", "--interval=1s", "--cloud-provider=kwok", "--kubeconfig="+s.Kubeconfig())
 	if !page.Scan() {
 		t.Fatalf("no address was printed: %v", page.Err())
 	}
@@ -130,8 +130,8 @@ func (s *session) shows(path, property string) {
 // start builds a program of this repository and runs it until the test ends. It returns the lines that it prints.
 func start(t *testing.T, program string, arguments ...string) *bufio.Scanner {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), program)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/"+program)
+	path := filepath.Join(t.TempDir(), filepath.Base(program))
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./"+program)
 	build.Dir = filepath.Join("..", "..")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", program, err, output)

@@ -81,8 +81,8 @@ func TestSchemas(t *testing.T) {
 func outputSchema(t *testing.T, name string, document any) []byte {
 	t.Helper()
 	r := jsonschema.Reflector{RequiredFromJSONSchemaTags: false, ExpandedStruct: true}
-	for _, source := range []string{"offline", "top", "doctor", "migrate", "cloud"} {
-		err := r.AddGoComments("github.com/karpenter-go/karpenter/internal/"+source, "../../internal/"+source, jsonschema.WithFullComment())
+	for _, source := range []string{"plugin/offline", "plugin/top", "plugin/doctor", "internal/legacy/migrate", "internal/cloud"} {
+		err := r.AddGoComments("github.com/karpenter-go/karpenter/"+source, "../../"+source, jsonschema.WithFullComment())
 		if err != nil {
 			t.Fatal(err)
 		}
