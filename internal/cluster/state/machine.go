@@ -197,10 +197,7 @@ func (m *machines) syncNodes(old, fresh []model.NodeSpec) {
 		}
 		m.builder.UpsertNode(spec)
 		m.specs[spec.Name] = spec
-		// A nomination only delays what others would do: it wakes nobody, least of all the loop that nominates.
-		if before.NominatedUntil = spec.NominatedUntil; !known || !reflect.DeepEqual(before, spec) {
-			change |= NodesChanged
-		}
+		change |= NodesChanged
 	}
 	m.notify(change)
 }
