@@ -82,7 +82,8 @@ func TestOnSandbox(t *testing.T) {
 	}
 	start(t, "cmd/karpenter", "controller", "--cloud-provider=kwok", "--kubeconfig="+s.Kubeconfig(), "--metrics-port=0",
 		"--health-probe-port=0", "--webhook-port=0", "--log-level=error")
-	page := start(t, "plugin/kubectl-karpenter", "web", "--no-browser", "--interval=1s", "--cloud-provider=kwok", "--kubeconfig="+s.Kubeconfig())
+	page := start(t, "plugin/kubectl-karpenter", "web", "--no-browser", "--interval=1s", "--cloud-provider=kwok",
+		"--kubeconfig="+s.Kubeconfig())
 	if !page.Scan() {
 		t.Fatalf("no address was printed: %v", page.Err())
 	}
