@@ -193,20 +193,11 @@ func (c *Collector) giveBackDue(ctx context.Context, due []*karpv1.NodeClaim, li
 	if len(cases) == 0 {
 		return errors.Join(errs...)
 	}
-	may, err := c.Limiter.Ask(ctx, cases...)
-	errs = append(errs, err)
-	held := 0
-	for i := range may {
-		if !may[i] {
-			held++
-			continue
-		}
-		errs = append(errs, c.giveBack(ctx, claims[i]))
-	}
+	held, err := c.limited(ctx, cases, func(i int) error { return c.giveBack(ctx, claims[i]) })
 	if held > 0 {
 		ctrl.LoggerFrom(ctx).Info("kept claims whose node is gone: involuntary removals are paused", "nodeClaims", held)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
 }
 
 // nodeGone reports whether the claim has no node. It reads the API server if there is none in the cache.

@@ -116,20 +116,25 @@ func (c *Collector) endStrays(ctx context.Context, strays []cloud.Machine) error
 	if len(cases) == 0 {
 		return errors.Join(errs...)
 	}
+	held, err := c.limited(ctx, cases, func(i int) error { return c.terminate(ctx, there[i]) })
+	if held > 0 {
+		ctrl.LoggerFrom(ctx).Info("kept machines that belong to no claim: involuntary removals are paused", "machines", held)
+	}
+	return errors.Join(append(errs, err)...)
+}
+
+// limited calls do with the index of each case that the Limiter allows, and returns how many it holds.
+func (c *Collector) limited(ctx context.Context, cases []removal.Case, do func(int) error) (held int, err error) {
 	may, err := c.Limiter.Ask(ctx, cases...)
-	errs = append(errs, err)
-	held := 0
+	errs := []error{err}
 	for i := range may {
 		if !may[i] {
 			held++
 			continue
 		}
-		errs = append(errs, c.terminate(ctx, there[i]))
+		errs = append(errs, do(i))
 	}
-	if held > 0 {
-		ctrl.LoggerFrom(ctx).Info("kept machines that belong to no claim: involuntary removals are paused", "machines", held)
-	}
-	return errors.Join(errs...)
+	return held, errors.Join(errs...)
 }
 
 // poolOfNode returns the NodePool of the node of a machine, or an empty string if it has no node.
