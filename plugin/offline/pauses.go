@@ -23,11 +23,14 @@ type pausesOutcome struct {
 	Pauses []string `json:"pauses,omitempty"`
 }
 
-// pausesOf reads the active pauses of a pool.
+// pausesOf reads the active pauses of a pool. Removals have a line of their own (aboutRemovals): to remove their pause would
+// forget how many machines were removed.
 func pausesOf(pool *model.Pool, now time.Time) pausesOutcome {
 	o := pausesOutcome{}
 	for _, p := range pool.Pauses.Active(now) {
-		o.Pauses = append(o.Pauses, p.String())
+		if p.Reason != pause.Removal {
+			o.Pauses = append(o.Pauses, p.String())
+		}
 	}
 	return o
 }

@@ -32,6 +32,10 @@ func TestExplainPauses(t *testing.T) {
 	if strings.Contains(text, "past") {
 		t.Errorf("a pause that is over is in\n%s", text)
 	}
+	removal := pause.Pause{Key: pause.Key{Reason: pause.Removal, Scope: "p"}, Failures: 4, Until: now.Add(time.Minute)}
+	if got := pausesOf(&model.Pool{PoolSpec: &model.PoolSpec{Name: "p", Pauses: pause.List{removal}}}, now); len(got.Pauses) > 0 {
+		t.Errorf("the pause of removals is among those to be tried again at once: %v", got.Pauses)
+	}
 	node := (&NodeOutcome{Node: "a", NodePool: "p", Outcome: "Kept", RemovalsPaused: "nodepool", Disputed: "The cloud does not find machine m"}).Text()
 	if !strings.Contains(node, "  The cloud does not find machine m\n") || !strings.Contains(node, "kubectl describe nodepool p\n") {
 		t.Errorf("neither dispute nor pause in\n%s", node)
