@@ -171,6 +171,9 @@ func (d *dependencies) convertPod(pod *corev1.Pod) (model.PodSpec, convert.Dispo
 // update records what a pod depends on from now on, and returns what it depended on before.
 func (d *dependencies) update(pod types.NamespacedName, on []Ref) []Ref {
 	before := d.dependsOn[pod]
+	if len(before)+len(on) == 0 {
+		return nil
+	}
 	for _, at := range before {
 		delete(d.dependents[at], pod)
 		if len(d.dependents[at]) == 0 {

@@ -107,7 +107,9 @@ func (p *podSet) reportDeparture(before converted, e *entry) {
 // recordRejection records a pending pod that is rejected; a pod that opted out is not recorded.
 func (p *podSet) recordRejection(key types.NamespacedName, why *model.Rejection, disposition convert.Disposition) {
 	if disposition != convert.Pending || why == nil || why.Silent {
-		p.rejected.remove(objectKey{Pods.String(), key.String()})
+		if p.rejected.counts[Pods.String()] > 0 { // else the name need not be made, for each event of each pod
+			p.rejected.remove(objectKey{Pods.String(), key.String()})
+		}
 		return
 	}
 	p.rejected.add(RejectedObject{Kind: Pods.String(), Name: key.String(), Why: *why})
