@@ -464,6 +464,12 @@ var importRules = []importRule{
 		because: "what a buffer asks for is the same for the controller and for the commands that read files",
 	},
 	{
+		from:    "./internal/cluster/capture",
+		never:   []string{"./internal/..."},
+		except:  []string{"./internal/cloud", "./internal/cluster/convert", "./internal/cluster/room", "./internal/cluster/state"},
+		because: "the controller and the commands write the same document; who reads it, and what is decided, is not known here",
+	},
+	{
 		from:    "./internal/gates",
 		only:    pureStandard,
 		because: "which feature gates there are does not depend on what they switch",

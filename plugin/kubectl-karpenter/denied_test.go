@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 )
 
 // refusing returns the kubeconfig of a proxy in front of a cluster. It refuses lists of the resources, named as in a
@@ -92,7 +92,7 @@ incomplete without poddisruptionbudgets.policy: no PodDisruptionBudget keeps a n
 		}
 		out, _, err = runBoth(t, "", append(strings.Fields(verb), append(flags, "-o", "json")...)...)
 		var answer struct {
-			Incomplete []offline.Denied `json:"incomplete"`
+			Incomplete []capture.Denied `json:"incomplete"`
 		}
 		if err != nil || json.Unmarshal([]byte(out), &answer) != nil {
 			t.Errorf("%s: %v\n%s", verb, err, out)

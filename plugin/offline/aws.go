@@ -17,6 +17,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 )
 
 // This file computes the offerings of AWS pools from their node classes, by the same code that the provider uses. AWS
@@ -35,7 +36,7 @@ type awsPrices struct {
 
 // stockAWS computes the offerings of each class that AWS pools name. Live classes are used as they are. For classes
 // of files, it assumes what the controller has not resolved yet.
-func (l *Cluster) stockAWS(ctx context.Context, o *Manifests, live bool) (*PriceList, error) {
+func (l *Cluster) stockAWS(ctx context.Context, o *Manifests, live bool) (*capture.PriceList, error) {
 	showcase, err := l.showcaseOf(ctx, o)
 	if err != nil {
 		return nil, err
@@ -47,22 +48,22 @@ func (l *Cluster) stockAWS(ctx context.Context, o *Manifests, live bool) (*Price
 	}
 	for _, p := range o.pools {
 		if ref := classOf(p.object); ref.Group == awsv1.Group && ref.Kind != awsv1.Kind {
-			list.Catalogs = append(list.Catalogs, priceListEntry{Pools: []string{p.object.Name},
+			list.Catalogs = append(list.Catalogs, capture.PriceListEntry{Pools: []string{p.object.Name},
 				Reason: fmt.Sprintf("spec.template.spec.nodeClassRef: is of the kind %s, want %s", ref.Kind, awsv1.Kind)})
 		}
 	}
 	return list, nil
 }
 
-func newSaleOfAWS(source string) *PriceList {
-	return &PriceList{Declared: aws.Declared(), NodeClasses: []schema.GroupKind{{Group: awsv1.Group, Kind: awsv1.Kind}}, Source: source}
+func newSaleOfAWS(source string) *capture.PriceList {
+	return &capture.PriceList{Declared: aws.Declared(), NodeClasses: []schema.GroupKind{{Group: awsv1.Group, Kind: awsv1.Kind}}, Source: source}
 }
 
 // unknownOfAWS returns a price list that reports that the offerings and prices of AWS pools are not known.
-func (o *Manifests) unknownOfAWS(why string) *PriceList {
+func (o *Manifests) unknownOfAWS(why string) *capture.PriceList {
 	unknown := newSaleOfAWS("those of pools of the kind " + awsv1.Kind + " are not known: " + why)
 	for _, name := range o.classNamesOfAWS() {
-		unknown.Catalogs = append(unknown.Catalogs, priceListEntry{Class: name, Reason: "what the pool can launch is not known: " + why})
+		unknown.Catalogs = append(unknown.Catalogs, capture.PriceListEntry{Class: name, Reason: "what the pool can launch is not known: " + why})
 	}
 	return unknown
 }
@@ -92,8 +93,8 @@ func (o *Manifests) observeMemory(showcase *aws.OfflineCatalog) {
 }
 
 // stockOf returns the offerings of one class.
-func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool) priceListEntry {
-	stock := priceListEntry{Class: name}
+func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool) capture.PriceListEntry {
+	stock := capture.PriceListEntry{Class: name}
 	found, known := o.classesOfAWS[name]
 	var err error
 	var assumed string
@@ -121,7 +122,7 @@ func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool
 		}
 	}
 	if err != nil {
-		return priceListEntry{Class: name, Reason: OneLine(err)}
+		return capture.PriceListEntry{Class: name, Reason: OneLine(err)}
 	}
 	return stock
 }

@@ -2,7 +2,6 @@ package offline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,12 +9,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/api"
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
-	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -29,20 +27,13 @@ type buffers struct {
 	// referents are the objects of files that buffers may refer to, by type and key.
 	referents map[string]client.Object
 	// shapes are what was read of a cluster, by key of the buffer.
-	shapes map[string]bufferShape
+	shapes map[string]capture.BufferShape
 	// quotas are the ResourceQuotas by namespace.
 	quotas map[string][]corev1.ResourceQuota
 }
 
-// bufferShape is what a CapacityBuffer of a capture refers to, or why that is not known.
-type bufferShape struct {
-	Buffer string                `json:"buffer"`
-	Shape  *room.Shape           `json:"shape,omitempty"`
-	Fault  *room.UnresolvedError `json:"fault,omitempty"`
-}
-
 func newBuffers() buffers {
-	return buffers{referents: map[string]client.Object{}, shapes: map[string]bufferShape{}, quotas: map[string][]corev1.ResourceQuota{}}
+	return buffers{referents: map[string]client.Object{}, shapes: map[string]capture.BufferShape{}, quotas: map[string][]corev1.ResourceQuota{}}
 }
 
 // refer keeps an object of a file that buffers may refer to. Those of a cluster are trimmed, and read again.
@@ -98,15 +89,8 @@ func (l *Cluster) readBuffers(ctx context.Context, c client.Client, o *Manifests
 				return err
 			}
 		}
-		read := bufferShape{Buffer: key(b.object)}
-		shape, err := room.Resolve(ctx, reader, b.object)
-		switch {
-		case err == nil:
-			read.Shape = trimmed(shape)
-		case errors.As(err, &read.Fault):
-		case apierrors.IsForbidden(err):
-			read.Fault = &room.UnresolvedError{Reason: autoscalingv1beta1.ReasonResolutionFailed, Message: OneLine(err)}
-		default:
+		read, err := capture.ShapeOf(ctx, reader, b.object)
+		if err != nil {
 			return err
 		}
 		o.buffers.shapes[read.Buffer] = read
@@ -131,22 +115,13 @@ func (l *Cluster) discovering() (client.Client, error) {
 	return c, nil
 }
 
-// trimmed removes what no decision depends on, such as environments of containers.
-func trimmed(shape *room.Shape) *room.Shape {
-	pod := corev1.Pod{ObjectMeta: shape.Template.ObjectMeta, Spec: shape.Template.Spec}
-	convert.Trim(&pod)
-	pod.OwnerReferences = nil
-	return &room.Shape{Template: &corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec},
-		Replicas: shape.Replicas, Generation: shape.Generation}
-}
-
 // captured returns what was read of a cluster for the buffers, ordered by their keys.
-func (b *buffers) captured() []bufferShape {
-	var list []bufferShape
+func (b *buffers) captured() []capture.BufferShape {
+	var list []capture.BufferShape
 	for _, s := range b.shapes {
 		list = append(list, s)
 	}
-	slices.SortFunc(list, func(x, y bufferShape) int { return strings.Compare(x.Buffer, y.Buffer) })
+	slices.SortFunc(list, func(x, y capture.BufferShape) int { return strings.Compare(x.Buffer, y.Buffer) })
 	return list
 }
 

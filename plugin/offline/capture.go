@@ -5,72 +5,17 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// A capture is one decision with all its inputs, so that it can be reproduced elsewhere.
-const (
-	captureVersion = "simulate.karpenter-go.github.io/v1alpha1"
-	captureKind    = "Capture"
-)
-
-// captureDocument is the file. docs/simulate.md describes it for users.
-type captureDocument struct {
-	metav1.TypeMeta `json:",inline"`
-	Input           captureInput    `json:"input"`
-	Options         captureOptions  `json:"options"`
-	Answer          json.RawMessage `json:"answer"`
-}
-
-// captureInput holds the original objects of files and of a cluster, and the available offerings.
-type captureInput struct {
-	Objects []json.RawMessage `json:"objects"`
-	Cluster []json.RawMessage `json:"cluster,omitempty"`
-	Sale    *PriceList        `json:"sale"`
-	// Buffers are what the CapacityBuffers refer to, as far as it was read of a cluster.
-	Buffers []bufferShape `json:"buffers,omitempty"`
-	// Denied are the kinds that the user was not allowed to read.
-	Denied []Denied `json:"denied,omitempty"`
-}
-
-type captureOptions struct {
-	Now               time.Time `json:"now"`
-	PreferencePolicy  string    `json:"preferencePolicy"`
-	MinValuesPolicy   string    `json:"minValuesPolicy"`
-	NodeOverheadPrice float64   `json:"nodeOverheadPrice"`
-	PackingEffort     int       `json:"packingEffort"`
-	WorkBudget        int       `json:"workBudget,omitempty"`
-	SchedulerConfig   string    `json:"schedulerConfig,omitempty"`
-	// PriorityCutoff and NewPodDelay are the rules about pods for which no node is launched.
-	PriorityCutoff *int32          `json:"priorityCutoff,omitempty"`
-	NewPodDelay    metav1.Duration `json:"newPodDelay,omitzero"`
-	UnreadyBrake   string          `json:"unreadyBrake,omitempty"`
-	MaxPods        int             `json:"maxPods,omitempty"`
-	// Namespace is that of objects without one; empty means default.
-	Namespace string `json:"namespace,omitempty"`
-	// Disrupt is set if the decision was about disruption.
-	Disrupt *captureDisrupt `json:"disrupt,omitempty"`
-}
-
-// captureDisrupt holds the options of --disrupt. Money is USD, and USD per hour.
-type captureDisrupt struct {
-	UntilStable bool            `json:"untilStable"`
-	Payback     metav1.Duration `json:"payback"`
-	// MinStay was equal to Payback in captures that do not have it.
-	MinStay   *metav1.Duration `json:"minStay,omitempty"`
-	MovePrice float64          `json:"movePrice"`
-	MinSaving float64          `json:"minSaving"`
-	// FeatureGates is the value of the flag.
-	FeatureGates string `json:"featureGates,omitempty"`
-}
-
-func (o *captureOptions) policy() Policy {
+// policyOf returns the policy with which the decision of a capture was made.
+func policyOf(o *capture.Options) Policy {
 	p := Policy{Preferences: o.PreferencePolicy, MinValues: o.MinValuesPolicy, NodePrice: o.NodeOverheadPrice,
 		PackingEffort: o.PackingEffort, WorkBudget: o.WorkBudget,
 		SchedulerConfig: o.SchedulerConfig, UnreadyBrake: o.UnreadyBrake,
@@ -89,29 +34,28 @@ func WriteCapture(path string, w *Manifests, p Policy, a Answer) error {
 	if err != nil {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}
-	document := captureDocument{
-		TypeMeta: metav1.TypeMeta{APIVersion: captureVersion, Kind: captureKind},
-		Input:    captureInput{Objects: w.given, Cluster: w.seenIn, Sale: w.sale, Buffers: w.buffers.captured(), Denied: w.denied},
-		Options: captureOptions{Now: w.now, PreferencePolicy: p.Preferences, MinValuesPolicy: p.MinValues, NodeOverheadPrice: p.NodePrice,
+	document := capture.Document{
+		Input: capture.Input{Objects: w.given, Cluster: w.seenIn, Sale: w.sale, Buffers: w.buffers.captured(), Denied: w.denied},
+		Options: capture.Options{Now: w.now, PreferencePolicy: p.Preferences, MinValuesPolicy: p.MinValues, NodeOverheadPrice: p.NodePrice,
 			PackingEffort: p.PackingEffort, WorkBudget: p.WorkBudget, SchedulerConfig: p.SchedulerConfig,
 			UnreadyBrake: p.UnreadyBrake, PriorityCutoff: p.PodRules.PriorityCutoff, NewPodDelay: metav1.Duration{Duration: p.PodRules.Delay},
 			MaxPods: w.mostPods, Namespace: w.home},
 		Answer: text,
 	}
 	if _, disrupt := a.(*DisruptAnswer); disrupt {
-		document.Options.Disrupt = &captureDisrupt{p.UntilStable, metav1.Duration{Duration: p.Economics.Payback},
-			&metav1.Duration{Duration: p.Economics.MinStay}, p.Economics.MovePrice, p.Economics.MinSaving, p.FeatureGates}
+		e := &p.Economics
+		document.Options.Disrupt = &capture.Disrupt{UntilStable: p.UntilStable, Payback: metav1.Duration{Duration: e.Payback},
+			MinStay: &metav1.Duration{Duration: e.MinStay}, MovePrice: e.MovePrice, MinSaving: e.MinSaving, FeatureGates: p.FeatureGates}
 	}
-	data, err := json.MarshalIndent(document, "", " ")
-	if err != nil {
-		return fmt.Errorf("encoding the capture: %w", err)
+	if err := document.Write(path); err != nil {
+		return fmt.Errorf("writing: %w", Readable(err))
 	}
-	return writeFile(path, append(data, '\n'))
+	return nil
 }
 
 // readCapture adds the input of a capture to that of other files.
 func (o *Manifests) readCapture(origin string, text []byte) {
-	document, err := parseCapture(text)
+	document, err := capture.Parse(text)
 	if err != nil {
 		o.problem(fmt.Errorf("%s: %w", origin, err))
 		return
@@ -119,22 +63,7 @@ func (o *Manifests) readCapture(origin string, text []byte) {
 	o.takeCapture(origin, document)
 }
 
-func parseCapture(text []byte) (*captureDocument, error) {
-	var document captureDocument
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	switch err := decoder.Decode(&document); {
-	case err != nil:
-		return nil, fmt.Errorf("is not a capture, which simulate --capture writes: %s", OneLine(err))
-	case document.APIVersion != captureVersion || document.Kind != captureKind:
-		return nil, fmt.Errorf("is %s of %s, want %s of %s", document.Kind, document.APIVersion, captureKind, captureVersion)
-	case document.Input.Sale == nil:
-		return nil, fmt.Errorf("input.sale: is missing, want the offerings")
-	}
-	return &document, nil
-}
-
-func (o *Manifests) takeCapture(origin string, document *captureDocument) {
+func (o *Manifests) takeCapture(origin string, document *capture.Document) {
 	o.sale, o.options, o.denied = document.Input.Sale, &document.Options, document.Input.Denied
 	o.whole = o.whole || len(document.Input.Cluster) > 0
 	o.home = cmp.Or(o.home, document.Options.Namespace)
@@ -194,7 +123,7 @@ func Replay(path string) (*Replayed, error) {
 	if err != nil {
 		return nil, inputErrorf("reading the capture: %w", err)
 	}
-	document, err := parseCapture(data)
+	document, err := capture.Parse(data)
 	if err != nil {
 		return nil, inputErrorf("%s: %w", path, err)
 	}
@@ -202,7 +131,7 @@ func Replay(path string) (*Replayed, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := document.Options.policy()
+	p := policyOf(&document.Options)
 	if err := p.Check(); err != nil {
 		return nil, inputErrorf("%s: options: %w", path, err)
 	}
@@ -280,12 +209,4 @@ func fieldsOf(r Answer) (map[string]json.RawMessage, error) {
 	err = json.Unmarshal(text, &fields)
 	delete(fields, "stats")
 	return fields, err
-}
-
-// writeFile writes the data to a file.
-func writeFile(path string, data []byte) error {
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		return fmt.Errorf("writing: %w", Readable(err))
-	}
-	return nil
 }

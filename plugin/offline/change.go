@@ -17,6 +17,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
@@ -78,7 +79,7 @@ func (o *Manifests) With(c *Change) (*Manifests, error) {
 	if err := changed.addPods(c); err != nil {
 		return nil, err
 	}
-	changed.sale = o.sale.changed(c)
+	changed.sale = c.sale(o.sale)
 	if c.Pool != "" {
 		changed.claims = slices.Clone(changed.claims)
 		changed.applyDrift(o)
@@ -230,8 +231,8 @@ func workloadNameOf(pod *corev1.Pod) string {
 	return of.namespace + "/" + top.Kind + "/" + top.Name
 }
 
-// changed returns the offerings with the prices of the change, and without those of its zone.
-func (s *PriceList) changed(c *Change) *PriceList {
+// sale returns the offerings with the prices of the change, and without those of its zone.
+func (c *Change) sale(s *capture.PriceList) *capture.PriceList {
 	if c.Spot == 0 && c.Prices == 0 && c.Zone == "" {
 		return s
 	}

@@ -9,16 +9,9 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/plugin/viewer"
 )
-
-// Denied is a kind that the user may not read, and how the answer differs because of that.
-type Denied struct {
-	// Resource is named as in a role: in plural, with its group after a dot. Verb is the missing one.
-	Resource string `json:"resource"`
-	Verb     string `json:"verb"`
-	Effect   string `json:"effect"`
-}
 
 // These are the kinds of node class, as a role names them.
 const (
@@ -59,14 +52,14 @@ func (o *Manifests) deny(verb, resource string, err error) bool {
 	}
 	o.deniedUser = user
 	if !o.lacks(resource) {
-		o.denied = append(o.denied, Denied{Resource: resource, Verb: verb, Effect: effects[resource]})
+		o.denied = append(o.denied, capture.Denied{Resource: resource, Verb: verb, Effect: effects[resource]})
 	}
 	return true
 }
 
 // lacks reports whether the kind may not be read.
 func (o *Manifests) lacks(resource string) bool {
-	return slices.ContainsFunc(o.denied, func(d Denied) bool { return d.Resource == resource })
+	return slices.ContainsFunc(o.denied, func(d capture.Denied) bool { return d.Resource == resource })
 }
 
 // required returns an error that names all kinds that may not be read, if the answer depends on one of them. A kind of
@@ -111,7 +104,7 @@ func (o *Manifests) Denied() string {
 }
 
 // incomplete returns the lines about what an answer lacks.
-func incomplete(denied []Denied) string {
+func incomplete(denied []capture.Denied) string {
 	var b strings.Builder
 	for _, d := range denied {
 		fmt.Fprintf(&b, "incomplete without %s: %s\n", d.Resource, d.Effect)

@@ -26,7 +26,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
@@ -64,7 +64,7 @@ type Manifests struct {
 	// warned are warnings that an API server would give about objects of files.
 	warned notices
 	// denied are the kinds that the user may not read, and deniedUser is the user's name; "" if it is unknown.
-	denied     []Denied
+	denied     []capture.Denied
 	deniedUser string
 	// refused are pools of files that the API server would reject, and why.
 	refused []refusedPool
@@ -85,11 +85,11 @@ type Manifests struct {
 	providerLabels []string
 	// sale holds the available offerings if the files do not contain them: from a provider or a capture; nil for
 	// neither.
-	sale *PriceList
+	sale *capture.PriceList
 	// ofFile means that sale is what a file of instance types lists, whatever was launched of it.
 	ofFile bool
 	// options are those of a capture that was read, nil for none.
-	options *captureOptions
+	options *capture.Options
 
 	// keep stores the original objects of files and of the cluster, for a capture.
 	keep          bool
@@ -119,28 +119,6 @@ type Manifests struct {
 
 // MostPods is the default maximum number of pods of a simulation. A million identical pods take some 4 GB of memory.
 const MostPods = 1_000_000
-
-// PriceList lists the available offerings.
-type PriceList struct {
-	Declared cloud.Declared `json:"declared"`
-	// NodeClasses are the provider's kinds; none means that all kinds are accepted.
-	NodeClasses []schema.GroupKind `json:"nodeClasses,omitempty"`
-	Catalogs    []priceListEntry   `json:"catalogues"`
-	// Source is the source and the date of types and prices of a real cloud; empty for invented ones.
-	Source string `json:"source,omitempty"`
-}
-
-// priceListEntry lists what some pools can launch, or why they can launch nothing. The pools are the named ones, those of
-// the class, or all others if it names neither.
-type priceListEntry struct {
-	Pools []string `json:"pools,omitempty"`
-	// Class is the name of an EC2NodeClass.
-	Class  string               `json:"class,omitempty"`
-	Types  []cloud.InstanceType `json:"types,omitempty"`
-	Reason string               `json:"reason,omitempty"`
-	// Declared are the labels of its provider, if there are pools of several providers; else those of the sale apply.
-	Declared *cloud.Declared `json:"declared,omitempty"`
-}
 
 // sourced is an object and its origin. Live objects are used as they are. Other objects are assumed to be set up and, if
 // they are pods, to be unschedulable.

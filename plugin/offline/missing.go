@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -28,7 +29,7 @@ type Missing struct {
 // Gaps are what an answer lacks.
 type Gaps struct {
 	// Incomplete lists the kinds that the user may not read, and how the answer differs without them.
-	Incomplete []Denied `json:"incomplete,omitempty"`
+	Incomplete []capture.Denied `json:"incomplete,omitempty"`
 	// Missing lists the objects that are not among the files, and what is assumed in their place.
 	Missing []Missing `json:"missing,omitempty"`
 }

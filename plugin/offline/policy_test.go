@@ -3,6 +3,8 @@ package offline
 import (
 	"strings"
 	"testing"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 )
 
 // TestDisruptGates checks that decisions about disruption read feature gates as the controller does, and
@@ -32,7 +34,7 @@ func TestDisruptGates(t *testing.T) {
 		if err != nil {
 			t.Errorf("%q: %v", test.text, err)
 		}
-		again := (&captureOptions{Disrupt: &captureDisrupt{FeatureGates: p.FeatureGates}}).policy()
+		again := policyOf(&capture.Options{Disrupt: &capture.Disrupt{FeatureGates: p.FeatureGates}})
 		for _, o := range []*Policy{&p, &again} {
 			if got := o.disruptOptions(); got.SpotToSpot != test.spotToSpot || got.Static != test.static {
 				t.Errorf("%q: spot to spot %v, static %v", test.text, got.SpotToSpot, got.Static)

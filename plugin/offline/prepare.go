@@ -14,6 +14,7 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
@@ -42,8 +43,8 @@ func (o *Manifests) typesOn(path string) error {
 		}
 	}
 	o.ofFile = true
-	o.sale = &PriceList{Declared: cloud.Declared{WellKnown: labels, ReservationKey: kwok.ReservationKey(types)},
-		Catalogs: []priceListEntry{{Types: types}}}
+	o.sale = &capture.PriceList{Declared: cloud.Declared{WellKnown: labels, ReservationKey: kwok.ReservationKey(types)},
+		Catalogs: []capture.PriceListEntry{{Types: types}}}
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/legacy/admission"
 )
 
@@ -200,7 +201,7 @@ func (o *Manifests) readAs(implied metav1.TypeMeta, origin string, text []byte) 
 	case head.Kind == "" || head.APIVersion == "":
 		o.problem(fmt.Errorf("%s: apiVersion or kind is missing, want a Kubernetes object", origin))
 		return
-	case head.APIVersion == captureVersion && head.Kind == captureKind:
+	case head.TypeMeta == capture.Type:
 		o.readCapture(origin, text)
 		return
 	case strings.HasSuffix(head.Kind, "List"):

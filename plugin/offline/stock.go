@@ -15,6 +15,7 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 )
 
 // Each pool gets its offerings from the provider of its own node class. If a provider cannot be queried, only its own
@@ -39,14 +40,14 @@ func (l *Cluster) readCatalogs(ctx context.Context, c client.Client, o *Manifest
 		if err != nil {
 			return err
 		}
-		o.sale = o.sale.with(list)
+		o.sale = o.sale.With(list)
 	}
 	return nil
 }
 
 // saleOfAWS returns what AWS pools can launch. If there are pools of other providers, a failure becomes the AWS
 // pools' reason instead of an error.
-func (l *Cluster) saleOfAWS(ctx context.Context, c client.Client, o *Manifests) (*PriceList, error) {
+func (l *Cluster) saleOfAWS(ctx context.Context, c client.Client, o *Manifests) (*capture.PriceList, error) {
 	if l.CloudProvider == "kwok" {
 		return o.unknownOfAWS(excludes + awsv1.Kind), nil
 	}
@@ -55,7 +56,7 @@ func (l *Cluster) saleOfAWS(ctx context.Context, c client.Client, o *Manifests) 
 		return o.unknownOfAWS("the user may not list objects of the kind " + awsv1.Kind), nil
 	}
 	if err == nil {
-		var list *PriceList
+		var list *capture.PriceList
 		if list, err = l.stockAWS(ctx, o, true); err == nil {
 			return list, nil
 		}
@@ -77,19 +78,19 @@ func (l *Cluster) stockFiles(ctx context.Context, o *Manifests, instanceTypes st
 		return err
 	}
 	simulated := schema.GroupKind{Group: kwokv1alpha1.Group, Kind: kwokv1alpha1.Kind}
-	o.sale.add(simulated)
+	o.sale.AddClass(simulated)
 	l.refuseUnknownProviders(o, simulated)
 	switch {
 	case !o.ofAWS():
 	case l.CloudProvider == "kwok":
-		o.sale = o.unknownOfAWS(excludes + awsv1.Kind).with(o.sale)
+		o.sale = o.unknownOfAWS(excludes + awsv1.Kind).With(o.sale)
 	default:
 		ofAWS, err := l.stockAWS(ctx, o, false)
 		if err != nil {
 			return err
 		}
 		if slices.ContainsFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return classOf(p.object).Group != awsv1.Group }) {
-			ofAWS = ofAWS.with(o.sale)
+			ofAWS = ofAWS.With(o.sale)
 		}
 		o.sale = ofAWS
 	}
@@ -112,34 +113,34 @@ func (l *Cluster) refuseUnknownProviders(o *Manifests, simulated schema.GroupKin
 			why = fmt.Sprintf("instance types and prices of %s are not built in, want --instance-types FILE", kind)
 			o.problem(fmt.Errorf("%s: spec.template.spec.nodeClassRef: %s", p.origin, why))
 		}
-		o.sale.add(kind)
-		o.sale.Catalogs = append(o.sale.Catalogs, priceListEntry{Pools: []string{p.object.Name}, Reason: why})
+		o.sale.AddClass(kind)
+		o.sale.Catalogs = append(o.sale.Catalogs, capture.PriceListEntry{Pools: []string{p.object.Name}, Reason: why})
 	}
 }
 
 // saleOfKwok returns what pools of simulated nodes can launch.
-func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests, instanceTypes string) (*PriceList, error) {
+func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests, instanceTypes string) (*capture.PriceList, error) {
 	provider, err := l.provider(c, instanceTypes)
 	if err != nil {
 		return nil, err
 	}
-	list := &PriceList{Declared: provider.Declared()}
+	list := &capture.PriceList{Declared: provider.Declared()}
 	for _, class := range provider.NodeClasses() {
 		kind, err := c.GroupVersionKindFor(class)
 		if err != nil {
 			return nil, fmt.Errorf("reading the cluster: %w", err)
 		}
-		list.add(kind.GroupKind())
+		list.AddClass(kind.GroupKind())
 	}
 	for _, p := range o.pricedPools() {
 		if classOf(p).Group == awsv1.Group {
 			continue
 		}
 		types, err := provider.Catalog(ctx, p)
-		stock := priceListEntry{Pools: []string{p.Name}, Types: types}
+		stock := capture.PriceListEntry{Pools: []string{p.Name}, Types: types}
 		if err != nil {
 			o.deny("get", kwokClasses, err)
-			stock = priceListEntry{Pools: stock.Pools, Reason: OneLine(err)}
+			stock = capture.PriceListEntry{Pools: stock.Pools, Reason: OneLine(err)}
 		}
 		list.Catalogs = append(list.Catalogs, stock)
 	}
@@ -173,32 +174,6 @@ func (o *Manifests) missingPools() []*karpv1.NodePool {
 
 func classOf(pool *karpv1.NodePool) karpv1.NodeClassReference {
 	return pool.Spec.Template.Spec.NodeClassRef
-}
-
-// add adds a kind of node class, once.
-func (s *PriceList) add(kind schema.GroupKind) {
-	if !slices.Contains(s.NodeClasses, kind) {
-		s.NodeClasses = append(s.NodeClasses, kind)
-	}
-}
-
-// with returns the combined offerings of two providers; s may be nil. Each catalog keeps the labels of its own
-// provider.
-func (s *PriceList) with(other *PriceList) *PriceList {
-	if s == nil {
-		return other
-	}
-	together := &PriceList{Declared: s.Declared.With(other.Declared), Source: cmp.Or(s.Source, other.Source)}
-	for _, part := range []*PriceList{s, other} {
-		for _, kind := range part.NodeClasses {
-			together.add(kind)
-		}
-		for _, c := range part.Catalogs {
-			c.Declared = &part.Declared
-			together.Catalogs = append(together.Catalogs, c)
-		}
-	}
-	return together
 }
 
 func (l *Cluster) provider(c client.Client, instanceTypes string) (cloud.Provider, error) {
