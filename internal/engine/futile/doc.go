@@ -3,9 +3,12 @@
 // pods of a DaemonSet, a node has a taint that no NodePool names. Then the next plan launches a node for the same pods,
 // and each round costs a machine.
 //
-//	plan --Judge--> which earlier launches for the same owners were futile --> plan.SetPause, plan.EndPause
-//	plan --Restrain--> plan without the claims that are only for pods of paused owners
+//	plan --Judge--> which earlier launches were futile, counted by scope --> plan.SetPause, plan.EndPause
+//	plan --Restrain--> plan without the claims that are only for pods of paused scopes
 //	claims --Launched--> what the next plan judges
+//
+// A scope is an owner of pods, or a cause that nodes of a pool have shown. A launch counts for its scopes when the next node
+// is planned for pods that they concern.
 //
 // The owner of a pod is its controller, or the pod itself. When a plan launches a node for pods of an owner, an earlier
 // launch for the owner was futile if
@@ -17,13 +20,12 @@
 // A virtual pod of a buffer runs where the plan has room for it. Nothing waits for that room: its launches pause after the
 // first futile round. After each pause one claim is tried.
 //
-// Nodes that joined with a taint that their NodePool does not name, or without a label that it has, and that ran no pod,
-// count for the pool too, whichever the owners are (shown.go, machines.go). After three in a row, launches from the pool
-// pause for the pods that cannot run on such nodes, and for no others. Placement reads the pauses about taints from the
-// pool, and uses other pools.
+// A taint that its NodePool does not name, or the lack of a label that it has, is a cause if the node has run no pod
+// (cause.go), whichever the owners are. After three such nodes in a row, launches from the pool pause for the pods that
+// cannot run on them, and for no others. Placement reads the pauses about taints from the pool, and uses other pools.
 //
-// What an empty node has less than its type promises counts for the next choice in its pool (roomless.go): Restrain takes
-// the types out of claims that could not hold the pods.
+// What an empty node has less than its type promises is a cause too, and counts for the next choice in its pool
+// (capacity.go): Restrain takes the types out of claims that could not hold the pods.
 //
 // Pods on a node that is being removed need a node like pending ones, and count like them.
 //

@@ -1,10 +1,7 @@
 package futile
 
 import (
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -17,35 +14,34 @@ func (l *Launches) Restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 	l.adopt(snap)
 	restrained := l.restrain(snap, p)
 	if p.Virtual != nil {
-		if room := l.restrain(snap, p.Virtual); room != p.Virtual {
+		if part := l.restrain(snap, p.Virtual); part != p.Virtual {
 			whole := *restrained
-			whole.Virtual, restrained = room, &whole
+			whole.Virtual, restrained = part, &whole
 		}
 	}
 	return restrained
 }
 
-// restrain returns the part of the plan that need not wait, which may be all of it. After a pause, one claim is tried.
+// restrain returns the part of the plan that need not wait, which may be all of it.
 func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provision {
-	tried, shown := map[string]bool{}, l.shown()
-	waits := func(pod *model.Pod) bool {
-		o := l.owners[ownerOf(pod)]
-		return o != nil && (o.pause.Active(snap.Now) || o.trial(snap, tried[ownerOf(pod)]))
-	}
+	trials, causes := l.trials(snap), l.causes()
 	restrained, dropped, changed := *p, map[string]bool{}, false
 	restrained.Claims, restrained.Refused = nil, slices.Clip(p.Refused)
 	for i := range p.Claims {
 		c := &p.Claims[i]
-		by := holds(snap, shown, c, tried)
-		if by == nil && (len(c.Pods) == 0 || slices.ContainsFunc(c.Pods, func(pod *model.Pod) bool { return !waits(pod) })) {
-			kept := larger(snap, shown, c)
+		stopping := slices.DeleteFunc(slices.Clone(causes), func(o *counter) bool { return !o.cause.stopsAll(snap, c) })
+		by := slices.IndexFunc(stopping, func(o *counter) bool { return o.waits(snap, trials) })
+		if by < 0 && (len(c.Pods) == 0 || slices.ContainsFunc(c.Pods, func(pod *model.Pod) bool {
+			return !l.counters[ownerOf(pod)].waits(snap, trials)
+		})) {
+			kept := larger(snap, causes, c)
 			changed = changed || len(kept.Options) != len(c.Options)
 			restrained.Claims = append(restrained.Claims, kept)
 			for _, pod := range c.Pods {
-				tried[ownerOf(pod)] = true
+				trials[ownerOf(pod)] = true
 			}
-			for _, o := range shown {
-				tried[o.pause.Scope] = tried[o.pause.Scope] || o.shows.stopsAll(snap, c)
+			for _, o := range stopping {
+				trials[o.pause.Scope] = true
 			}
 			continue
 		}
@@ -53,9 +49,9 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 			for _, pod := range pods {
 				dropped[pod.UID] = true
 			}
-			o := by
-			if o == nil {
-				o = l.owners[ownerOf(pods[0])]
+			o := l.counters[ownerOf(pods[0])]
+			if by >= 0 {
+				o = stopping[by]
 			}
 			restrained.Refused = append(restrained.Refused, plan.Refusal{Pods: pods, Verdict: o.verdict(snap)})
 		}
@@ -67,63 +63,52 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 	return &restrained
 }
 
-// shown returns what nodes of pools have shown, by scope.
-func (l *Launches) shown() []*owner {
-	var list []*owner
-	for _, scope := range slices.Sorted(maps.Keys(l.owners)) {
-		if o := l.owners[scope]; o.shows != nil {
-			list = append(list, o)
-		}
-	}
-	return list
-}
-
 // larger returns the claim without the types that nodes of the pool have shown to be too small for it.
-func larger(snap *model.Snapshot, shown []*owner, c *plan.NewClaim) plan.NewClaim {
+func larger(snap *model.Snapshot, causes []*counter, c *plan.NewClaim) plan.NewClaim {
 	claim := *c
-	for _, o := range shown {
+	for _, o := range causes {
 		if o.pause.Remembered(snap.Now) {
-			claim = o.shows.larger(snap, claim)
+			claim = o.cause.larger(snap, claim)
 		}
 	}
 	return claim
 }
 
-// holds returns the pause of the claim's pool that all pods of the claim have to wait for, nil if there is none.
-func holds(snap *model.Snapshot, shown []*owner, c *plan.NewClaim, tried map[string]bool) *owner {
-	for _, o := range shown {
-		if o.shows.stopsAll(snap, c) && (o.pause.Active(snap.Now) || o.trial(snap, tried[o.pause.Scope])) {
-			return o
-		}
-	}
-	return nil
-}
-
-// trial reports whether launches have to wait after a pause, because one is being tried. tried says that the plan itself
-// has one.
-func (o *owner) trial(snap *model.Snapshot, tried bool) bool {
-	if o.pause.Until.IsZero() || !o.pause.Remembered(snap.Now) {
+// waits reports whether launches for the scope have to wait: for the end of the pause, or of the one claim that is tried
+// after it.
+func (o *counter) waits(snap *model.Snapshot, trials map[string]bool) bool {
+	if o == nil {
 		return false
 	}
-	if tried {
-		return true
-	}
-	for _, since := range o.pods {
-		if !since.IsZero() {
-			return true // for less than a minute
+	return o.pause.Active(snap.Now) || !o.pause.Until.IsZero() && o.pause.Remembered(snap.Now) && trials[o.pause.Scope]
+}
+
+// trials returns the scopes for which a launch is in progress, or a pod is on a node for less than a minute.
+func (l *Launches) trials(snap *model.Snapshot) map[string]bool {
+	trials := map[string]bool{}
+	for scope, o := range l.counters {
+		for _, since := range o.pods {
+			trials[scope] = trials[scope] || !since.IsZero()
 		}
 	}
-	return slices.ContainsFunc(o.launches, func(m launch) bool {
-		n := snap.Claim(m.claim)
-		return n != nil && !n.Deleting && !m.at.Before(o.pause.Until) &&
-			(n.Stage < model.Initialized || n.Disrupted || n.Command != "") // judged when it has joined, or is gone
-	})
+	for _, m := range l.launches {
+		n := m.current(snap)
+		if n == nil || n.Deleting || n.Stage == model.Initialized && !n.Disrupted && n.Command == "" {
+			continue // it is judged when it has joined, or is gone
+		}
+		for scope := range m.scopes {
+			if o := l.counters[scope]; o != nil && !m.at.Before(o.pause.Until) {
+				trials[scope] = true
+			}
+		}
+	}
+	return trials
 }
 
 // verdict returns why launches for the owner have to wait.
-func (o *owner) verdict(snap *model.Snapshot) plan.Verdict {
+func (o *counter) verdict(snap *model.Snapshot) plan.Verdict {
 	v := plan.PausedVerdict(o.pause)
-	if o.shown {
+	if o.stored {
 		v.Pool = o.pool
 	}
 	if !o.pause.Active(snap.Now) {
@@ -132,63 +117,12 @@ func (o *owner) verdict(snap *model.Snapshot) plan.Verdict {
 	return v
 }
 
-// roomOf returns the plan of the virtual pods.
-func roomOf(p *plan.Provision) *plan.Provision {
+// virtualPlan returns the plan of the virtual pods.
+func virtualPlan(p *plan.Provision) *plan.Provision {
 	if p.Virtual == nil {
 		return &plan.Provision{}
 	}
 	return p.Virtual
-}
-
-// runsPods reports whether pods run on the node, other than those of DaemonSets.
-func runsPods(n *model.Node) bool {
-	return slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return !p.Daemon })
-}
-
-// usedNodes returns the claims of nodes that run pods, other than those of DaemonSets, or get some by the plan. Room that
-// virtual pods get counts.
-func usedNodes(snap *model.Snapshot, p *plan.Provision) map[string]bool {
-	used := map[string]bool{}
-	for _, placed := range slices.Concat(p.Placed, roomOf(p).Placed) {
-		if n := snap.NodeOrClaim(placed.Node); n != nil && len(placed.Pods) > 0 {
-			used[n.Claim] = true
-		}
-	}
-	for _, n := range snap.Nodes {
-		if runsPods(n) {
-			used[n.Claim] = true
-		}
-	}
-	return used
-}
-
-// unfit explains why a node that has joined cannot run the pod, as far as that is evident.
-func unfit(snap *model.Snapshot, n *model.Node, p *model.Pod) string {
-	if why := mismatch(n, p); why != "" {
-		return why
-	}
-	if !p.Requests.Fits(n.Free()) {
-		return short(snap, n, p)
-	}
-	return "its node has joined and remains empty, and the pods are planned onto another node"
-}
-
-// mismatch returns which taint or label of the node keeps the pod away, "" for none. The taint of nodes that are being
-// removed says nothing.
-func mismatch(n *model.Node, p *model.Pod) string {
-	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return strings.HasPrefix(t.Key, "karpenter.sh/") })
-	if taint, refused := model.Untolerated(taints, p.Tolerations); refused {
-		return fmt.Sprintf("its node has the taint %s, which the pods do not tolerate: add it to startupTaints of the "+
-			"NodePool if it is removed automatically, or a toleration to the pods", taint)
-	}
-	if len(p.Alternatives) == 1 {
-		for _, r := range p.Alternatives[0] {
-			if lacks(n, p, r.Key) {
-				return fmt.Sprintf("its node lacks the label %s, which the pods require", r.Key)
-			}
-		}
-	}
-	return ""
 }
 
 // byOwner groups the pods by owner, in the order in which the owners first appear.

@@ -45,9 +45,9 @@ func promise(pool *model.Pool, kind string) (quantity.Vector, bool) {
 	return pool.Types.Usable[i], true
 }
 
-// holding returns those of the types on which pods with the requests have room beside what is missing. known is how many
+// holding returns those of the types on which pods with the requests fit beside what is missing. known is how many
 // of the types the pool has.
-func (s *shown) holding(snap *model.Snapshot, kinds []string, requests quantity.Vector) (holding map[string]bool, known int) {
+func (s *cause) holding(snap *model.Snapshot, kinds []string, requests quantity.Vector) (holding map[string]bool, known int) {
 	holding = map[string]bool{}
 	for _, kind := range kinds {
 		promised, is := promise(snap.Pool(s.pool), kind)
@@ -63,7 +63,7 @@ func (s *shown) holding(snap *model.Snapshot, kinds []string, requests quantity.
 
 // larger returns the claim without the types that cannot hold its pods beside what is missing. If no type can, or the
 // pool demands a number of types, the claim is as it was.
-func (s *shown) larger(snap *model.Snapshot, c plan.NewClaim) plan.NewClaim {
+func (s *cause) larger(snap *model.Snapshot, c plan.NewClaim) plan.NewClaim {
 	if c.Pool != s.pool || s.missing == nil || !slices.ContainsFunc(c.Pods, s.concerns) ||
 		slices.ContainsFunc(c.Requirements, func(r label.Requirement) bool { return r.MinValues > 1 }) {
 		return c
@@ -91,7 +91,7 @@ func TooSmall(snap *model.Snapshot, c *plan.NewClaim) bool {
 		return false
 	}
 	return slices.ContainsFunc(pool.Pauses, func(stored pause.Pause) bool {
-		s := shownOf(pool.Name, stored)
+		s := causeOf(pool.Name, stored)
 		if s == nil || s.missing == nil || !stored.Remembered(snap.Now) ||
 			!slices.ContainsFunc(c.Pods, s.concerns) {
 			return false
@@ -131,7 +131,7 @@ func amountsOf(snap *model.Snapshot, v quantity.Vector) []quantity.Amount {
 }
 
 // lacks returns what a type that promises so much is taken to lack. Resources that no pod and no type has do not matter.
-func (s *shown) lacks(snap *model.Snapshot, promised quantity.Vector) quantity.Vector {
+func (s *cause) lacks(snap *model.Snapshot, promised quantity.Vector) quantity.Vector {
 	v := make(quantity.Vector, len(snap.Resources))
 	for _, a := range s.missing {
 		name, kind, _ := strings.Cut(a.Name, "@")

@@ -11,10 +11,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// shown is what nodes of a pool have shown that their NodePool does not say: a taint, the lack of a label, or of room
+// cause is what nodes of a pool have shown that their NodePool does not say: a taint, the lack of a label, or of capacity
 // beside DaemonSets. It concerns the pods that cannot run on such nodes, whichever their owners are, and no others: nothing
 // that one tenant's pods do can make launches for the pods of another wait.
-type shown struct {
+type cause struct {
 	pool string
 	// taint has a key, or label is not empty, or missing is what nodes have less than their types promise: for pods of the
 	// namespace, whose own DaemonSet takes it and need not run on the nodes of others, or for all if that is empty.
@@ -25,7 +25,7 @@ type shown struct {
 }
 
 // scope returns the scope of the pause.
-func (s *shown) scope() string {
+func (s *cause) scope() string {
 	switch {
 	case s.missing != nil:
 		return s.pool + " room " + s.namespace
@@ -36,7 +36,7 @@ func (s *shown) scope() string {
 }
 
 // name returns what is paused, in words.
-func (s *shown) name() string {
+func (s *cause) name() string {
 	name := "launches from NodePool " + s.pool + " for pods "
 	switch {
 	case s.missing != nil:
@@ -51,26 +51,26 @@ func (s *shown) name() string {
 	return name + "that do not tolerate the taint " + s.taint.String()
 }
 
-// shownOf returns what a pause of the pool is about, nil if it is about an owner of pods.
-func shownOf(pool string, stored pause.Pause) *shown {
+// causeOf returns what a pause of the pool is about, nil if it is about an owner of pods.
+func causeOf(pool string, stored pause.Pause) *cause {
 	scope, missing := stored.Scope, parseAmounts(stored.Shown)
 	if namespace, is := strings.CutPrefix(scope, pool+" room "); is && missing != nil {
-		return &shown{pool: pool, namespace: namespace, missing: missing}
+		return &cause{pool: pool, namespace: namespace, missing: missing}
 	}
 	if t, is := model.TaintOfScope(pool, scope); is {
-		return &shown{pool: pool, taint: t}
+		return &cause{pool: pool, taint: t}
 	}
 	if key, is := strings.CutPrefix(scope, pool+" label "); is && key != "" {
-		return &shown{pool: pool, label: key}
+		return &cause{pool: pool, label: key}
 	}
 	return nil
 }
 
 // concerns reports whether nodes for the pod are taken to lack what is missing.
-func (s *shown) concerns(p *model.Pod) bool { return s.namespace == "" || p.Namespace == s.namespace }
+func (s *cause) concerns(p *model.Pod) bool { return s.namespace == "" || p.Namespace == s.namespace }
 
 // stops reports whether the pod cannot run on nodes of the types that show it.
-func (s *shown) stops(snap *model.Snapshot, p *model.Pod, kinds []string) bool {
+func (s *cause) stops(snap *model.Snapshot, p *model.Pod, kinds []string) bool {
 	switch {
 	case s.missing != nil:
 		if !s.concerns(p) {
@@ -86,39 +86,12 @@ func (s *shown) stops(snap *model.Snapshot, p *model.Pod, kinds []string) bool {
 }
 
 // stopsAll reports whether the claim is in the pool, and for pods only that cannot run on nodes that show it.
-func (s *shown) stopsAll(snap *model.Snapshot, c *plan.NewClaim) bool {
+func (s *cause) stopsAll(snap *model.Snapshot, c *plan.NewClaim) bool {
 	if c.Pool != s.pool || len(c.Pods) == 0 {
 		return false
 	}
 	kinds := c.Types()
 	return !slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return !s.stops(snap, p, kinds) })
-}
-
-// cause returns why the pod, which is planned onto the claim, could not run on the machine's node, nil if the node has
-// nothing to show.
-func (m *machine) cause(snap *model.Snapshot, c *plan.NewClaim, p *model.Pod) *shown {
-	n := m.seen
-	for _, t := range n.Taints {
-		s := &shown{pool: m.pool, taint: t}
-		if t.Effect != model.PreferNoSchedule && !ofOneNode(t) && s.stops(snap, p, nil) {
-			return s
-		}
-	}
-	if len(p.Alternatives) == 1 {
-		for _, r := range p.Alternatives[0] {
-			if lacks(n, p, r.Key) {
-				return &shown{pool: m.pool, label: r.Key}
-			}
-		}
-	}
-	s := &shown{pool: m.pool, missing: m.missing}
-	if slices.ContainsFunc(n.Pods, func(d *model.Pod) bool { return d.Daemon && d.Namespace == p.Namespace }) {
-		s.namespace = p.Namespace
-	}
-	if m.missing != nil && slices.Contains(c.Types(), m.kind) && s.stops(snap, p, []string{m.kind}) {
-		return s
-	}
-	return nil
 }
 
 // ofOneNode reports whether the taint says something of one node: that it is not ready, short of disk, or cordoned.
