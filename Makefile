@@ -184,7 +184,7 @@ nightly: sandbox ## full matrices, 100 worlds of agreement, 40 minutes of fuzzin
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m -v -run 'Histories$$' ./internal/testing/sim # 10,000, 1,000 with preemption, 300 with a cloud that answers wrongly
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m ./internal/engine/...
 	$(GO) test ./internal/testing/sim
-	$(GO) -C sandbox/kubernetes test -count=1 . # what the API server refuses, beside internal/legacy/builtin
+	$(GO) -C sandbox/kubernetes test -count=1 . # what the API server refuses, beside plugin/admission/builtin
 	$(MAKE) versions VERSIONS="$(ALL_VERSIONS)"
 	$(MAKE) fuzz
 	$(MAKE) fuzz FUZZ_MINUTES=10 FUZZ_PACKAGES=./internal/legacy/v1beta1 # conversion: nothing may be lost on the way

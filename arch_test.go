@@ -50,8 +50,7 @@ var pureStandard = []string{
 var operatorsOnly = []string{
 	"./plugin/doctor", "./internal/legacy/migrate", "./plugin/offline", "./plugin/top",
 	"./plugin/viewer", "./plugin/web/...",
-	"./internal/legacy/admission", // the API server's validation, for migrate and simulate
-	"./internal/legacy/builtin",   // the same for kinds of Kubernetes
+	"./plugin/admission/...", // the API server's validation, for migrate and simulate
 	"./internal/testing/...",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
 }
@@ -416,13 +415,13 @@ var importRules = []importRule{
 		because: "the chart's schema is data: programs read it as Helm does",
 	},
 	{
-		from:    "./internal/legacy/admission",
+		from:    "./plugin/admission/...",
 		never:   []string{"./internal/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/..."},
 		because: "what an API server would answer follows from the object and the definitions, which the caller reads",
 	},
 	{
 		from:    "./internal/controller/...",
-		never:   []string{"./internal/legacy/admission"},
+		never:   []string{"./plugin/admission"},
 		through: true,
 		because: "a controller has an API server to ask, and no memory for compiled rules",
 	},

@@ -83,6 +83,38 @@ func TestRooms(t *testing.T) {
 	}
 }
 
+// entryPoints are the packages of a room that others may import, for the rooms that have not only such.
+var entryPoints = map[string][]string{
+	// One for each program: the controller links nothing of migrate.
+	"internal/legacy": {"./internal/legacy", "./internal/legacy/migrate"},
+}
+
+// hiddenImports returns the imports that enter a room by another package than an entry point.
+func hiddenImports(graph imports) (found []string) {
+	for _, pkg := range slices.Sorted(maps.Keys(graph)) {
+		for _, imported := range graph[pkg] {
+			room := roomOf(imported)
+			if allowed := entryPoints[room]; allowed != nil && room != roomOf(pkg) && !slices.Contains(allowed, imported) {
+				found = append(found, fmt.Sprintf("%s -> %s: import one of %v", pkg, imported, allowed))
+			}
+		}
+	}
+	return found
+}
+
+// TestEntryPoints checks that the rest of the product knows only the entry points of a room.
+func TestEntryPoints(t *testing.T) {
+	for _, found := range hiddenImports(loadImports(t)) {
+		t.Error(found)
+	}
+	graph := imports{"./cmd/karpenter": {"./internal/legacy", "./internal/legacy/webhook"}, "./internal/legacy": {"./internal/legacy/webhook"},
+		"./plugin/kubectl-karpenter": {"./internal/legacy/migrate", "./internal/cloud/kwok"}}
+	want := []string{"./cmd/karpenter -> ./internal/legacy/webhook: import one of [./internal/legacy ./internal/legacy/migrate]"}
+	if got := hiddenImports(graph); !slices.Equal(got, want) {
+		t.Errorf("hiddenImports finds %q, want %q", got, want)
+	}
+}
+
 // TestRoomsBite checks that an import in both directions is found.
 func TestRoomsBite(t *testing.T) {
 	graph := imports{"./internal/cloud/aws": {"./api/aws/v1"}, "./internal/engine/plan": {"./internal/cloud"},

@@ -20,8 +20,8 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/legacy/admission"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
+	"github.com/karpenter-go/karpenter/plugin/admission"
 )
 
 // A server is a real kube-apiserver with the definitions of this package installed.

@@ -23,6 +23,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/legacy"
 	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
@@ -55,11 +56,11 @@ variable; a variable that is empty counts as not set. The cluster is the one tha
 
 // read reads the flags and the environment. Settings that only the cluster holds are added by readOlder.
 func (o *controllerOptions) read(flags *pflag.FlagSet) error {
-	o.commandLine(flags)
+	o.older = legacy.NewSettings(flags)
 	if err := cli.FromEnvironment(flags); err != nil {
 		return err
 	}
-	if err := o.takeEnvironment(os.Getenv); err != nil {
+	if err := o.older.ReadEnvironment(os.Getenv); err != nil {
 		return err
 	}
 	if o.incomplete = o.complete(); errors.Is(o.incomplete, errNoClusterName) {
@@ -70,7 +71,7 @@ func (o *controllerOptions) read(flags *pflag.FlagSet) error {
 
 // readOlder adds settings of versions before v1 that are stored in the cluster.
 func (o *controllerOptions) readOlder(ctx context.Context, config *rest.Config) error {
-	if err := o.takeConfigMap(ctx, config); err != nil {
+	if err := o.older.ReadConfigMap(ctx, config, ownNamespace(o.electionNamespace)); err != nil {
 		o.incomplete = nil // errors in the ConfigMap are reported first
 		return err
 	}
@@ -89,7 +90,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	ctrl.SetLogger(log)
 	klog.SetLogger(log.WithName("client-go"))
 	ctx = ctrllog.IntoContext(ctx, log)
-	for _, line := range slices.Concat(o.notes, o.olderNotes()) {
+	for _, line := range slices.Concat(o.notes, o.older.Notes()) {
 		log.Info(line)
 	}
 	if o.memoryLimit > 0 {
@@ -111,7 +112,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return cmp.Or(o.incomplete, err)
 	}
-	for _, line := range o.olderNotes() {
+	for _, line := range o.older.Notes() {
 		log.Info(line)
 	}
 	p.probes.waits("starting")

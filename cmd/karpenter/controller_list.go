@@ -13,7 +13,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/controller/nodepool"
 	"github.com/karpenter-go/karpenter/internal/controller/rejected"
 	"github.com/karpenter-go/karpenter/internal/gates"
-	"github.com/karpenter-go/karpenter/internal/legacy/nodelabel"
 )
 
 // part is a controller or a loop that can be registered.
@@ -47,17 +46,17 @@ func (w *wiring) parts(ctx context.Context, nominate bool) ([]part, error) {
 	provisioner, health := w.provisioner(nominate), nodepool.NewHealth()
 	limiter, err := w.limiter()
 	buffers, buffersErr := w.buffers(provisioner)
-	if err := errors.Join(err, buffersErr); err != nil {
+	older, olderErr := w.older()
+	if err := errors.Join(err, buffersErr, olderErr); err != nil {
 		return nil, err
 	}
-	labels := &nodelabel.Reconciler{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: w.o.timers}
 	list := []part{
-		setup(w.addUnreadable), setup(w.addConversion),
+		setup(w.addUnreadable), setup(func() error { return older.Setup(ctx) }),
 		w.whenSynced(provisioner.Start), w.whenSynced(afterBuffers(buffers, w.disrupter().Start)), w.whenSynced(w.replicas().Start),
 		w.whenSynced(w.rejections().Start), w.whenSynced(w.watchBound),
-		labels, w.nodes(provisioner, limiter), setup(func() error { return w.addLegacy(ctx) }),
+		w.nodes(provisioner, limiter),
 	}
-	list = slices.Concat(list, w.claims(provisioner, labels, health, limiter), w.pools(health), w.repair(limiter))
+	list = slices.Concat(list, w.claims(provisioner, older.Complete, health, limiter), w.pools(health), w.repair(limiter))
 	if buffers != nil {
 		list = append(list, w.whenSynced(buffers.Start))
 	}

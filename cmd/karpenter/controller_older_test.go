@@ -15,8 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-
-	"github.com/karpenter-go/karpenter/internal/legacy/settings"
 )
 
 // wantOption reports an option that has another value than the wanted one.
@@ -60,7 +58,7 @@ func globalSettings(t *testing.T, data map[string]string, code int32) *rest.Conf
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		var answer any = &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Data: data}
-		if r.URL.Path != "/api/v1/namespaces/kube-system/configmaps/"+settings.ConfigMap {
+		if r.URL.Path != "/api/v1/namespaces/kube-system/configmaps/karpenter-global-settings" {
 			code = http.StatusNotFound
 		}
 		if code != http.StatusOK {
@@ -86,7 +84,7 @@ func TestOlderEnvironment(t *testing.T) {
 	wantOption(t, "isolated VPC", o.aws.isolatedVPC, true)
 	wantOption(t, "memory overhead", o.aws.memoryOverhead, 0.05)
 	wantOption(t, "instance profile", o.aws.instanceProfile, "nodes")
-	notes := o.olderNotes()
+	notes := o.older.Notes()
 	for _, want := range []string{
 		"environment variable LEADER_ELECT is renamed to DISABLE_LEADER_ELECTION (settings.disableLeaderElection of the chart)",
 		"VM_MEMORY_OVERHEAD is ignored because VM_MEMORY_OVERHEAD_PERCENT has another value",
@@ -95,7 +93,7 @@ func TestOlderEnvironment(t *testing.T) {
 			t.Errorf("no note %q in %q", want, notes)
 		}
 	}
-	if again := o.olderNotes(); len(again) > 0 {
+	if again := o.older.Notes(); len(again) > 0 {
 		t.Errorf("reported twice: %q", again)
 	}
 }
@@ -118,8 +116,7 @@ func TestOlderConfigMap(t *testing.T) {
 	wantOption(t, "longest batch", o.timers.BatchMax, 30*time.Second)
 	wantOption(t, "queue", o.aws.queue, "today")
 	wantOption(t, "reserved interfaces", o.aws.reservedENIs, 0)
-	wantOption(t, "tag team", o.older.cluster.Tags["team"], "a")
-	notes := strings.Join(o.olderNotes(), "\n")
+	notes := strings.Join(o.older.Notes(), "\n")
 	for _, want := range []string{"aws.clusterName is renamed to CLUSTER_NAME", "aws.interruptionQueueName is ignored", "aws.reservedENIs is ignored", "aws.tags has no counterpart"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note with %q in:\n%s", want, notes)
@@ -141,7 +138,7 @@ func TestOlderSettingsHaveFlags(t *testing.T) {
 	if err := o.readOlder(t.Context(), globalSettings(t, all, http.StatusOK)); err != nil {
 		t.Fatal(err)
 	}
-	if notes := o.olderNotes(); len(notes) != len(all) {
+	if notes := o.older.Notes(); len(notes) != len(all) {
 		t.Errorf("%d settings, and the notes %q", len(all), notes)
 	}
 	a := o.aws
@@ -211,7 +208,7 @@ func TestOlderMistakes(t *testing.T) {
 			case err != nil && err.Error() != test.wrong:
 				t.Fatalf("got error %q, want %q", err, test.wrong)
 			}
-			notes := strings.Join(o.olderNotes(), "\n")
+			notes := strings.Join(o.older.Notes(), "\n")
 			for _, want := range test.notes {
 				if !strings.Contains(notes, want) {
 					t.Errorf("no note with %q in:\n%s", want, notes)
@@ -266,7 +263,7 @@ func TestNoOlderConfigMap(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = o.readOlder(t.Context(), globalSettings(t, test.data, test.code))
-		text := strings.Join(o.olderNotes(), "\n")
+		text := strings.Join(o.older.Notes(), "\n")
 		if wrong := name == "malformed" || name == "still no name"; wrong != (err != nil) {
 			t.Errorf("%s: %v", name, err)
 		} else if wrong {

@@ -16,6 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/gates"
+	"github.com/karpenter-go/karpenter/internal/legacy"
 	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
@@ -78,10 +79,8 @@ type controllerOptions struct {
 	on gates.Set
 	// notes are log lines about options that were given and have no effect.
 	notes []string
-	// flags is the flag set that the options were read from; older holds the settings that were given by names of
-	// versions before v1.
-	flags *pflag.FlagSet
-	older older
+	// older holds the settings that were given by names of versions before v1.
+	older *legacy.Settings
 	// incomplete is the error of complete before older settings were read from the cluster.
 	incomplete error
 }

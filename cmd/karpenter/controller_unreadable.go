@@ -25,6 +25,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -186,7 +187,7 @@ func (w *wiring) addUnreadable() error {
 	case "kwok":
 		kinds = append(kinds, kwokv1alpha1.GroupVersion.WithKind(kwokv1alpha1.Kind))
 	}
-	return w.mgr.Add(beforeCaches{start: func(ctx context.Context) error {
+	return w.mgr.Add(controller.BeforeCaches{Run: func(ctx context.Context) error {
 		return w.process.unreadable.search(ctx, w.mgr.GetAPIReader(), w.mgr.GetScheme(), kinds)
 	}})
 }

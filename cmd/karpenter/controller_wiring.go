@@ -49,7 +49,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
 	"github.com/karpenter-go/karpenter/internal/gates"
-	"github.com/karpenter-go/karpenter/internal/legacy/nodelabel"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 	"github.com/karpenter-go/karpenter/internal/transport"
 	"github.com/karpenter-go/karpenter/plugin/cli"
@@ -378,14 +377,14 @@ func (w *wiring) replicas() *static.Loop {
 	}
 }
 
-// claims returns the controllers of the life of claims.
-func (w *wiring) claims(provisioner *provision.Loop, labels *nodelabel.Reconciler, health *nodepool.Health,
+// claims returns the controllers of the life of claims. complete sets the last labels of a node.
+func (w *wiring) claims(provisioner *provision.Loop, complete func(context.Context, *corev1.Node) error, health *nodepool.Health,
 	limiter *removal.Limiter) []part {
 	timers := w.o.timers
 	return []part{
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(labels.Complete, provisioner.NominateFor), Attempted: health.Record,
+			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(complete, provisioner.NominateFor), Attempted: health.Record,
 			Failed: func(claim *karpv1.NodeClaim, why string) { w.causes.Note(claim.Name, why) },
 			// An offering that is unavailable for one pool must not be planned for another one either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogs(ctx) },

@@ -27,7 +27,6 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/legacy/webhook"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 	"github.com/karpenter-go/karpenter/plugin/doctor"
@@ -53,7 +52,7 @@ func newClinic(t *testing.T) *clinic {
 	}
 	for _, d := range definitions { // no running controller would convert
 		if d.Spec.Conversion != nil {
-			d.Spec.Conversion.Webhook.ClientConfig.Service.Name = webhook.SwitchedOff
+			d.Spec.Conversion.Webhook.ClientConfig.Service.Name = doctor.SwitchedOff
 		}
 	}
 	if err := sandbox.Install(t.Context(), config, definitions); err != nil {
@@ -349,7 +348,7 @@ func (c *clinic) definitionIllnesses() []illness {
 		{codes: "ConversionBroken", about: "no controller has registered its conversion webhook", fall: func() func() {
 			d := definition()
 			service := func() *apiextensionsv1.ServiceReference { return d.Spec.Conversion.Webhook.ClientConfig.Service }
-			return c.edit(d, func() { service().Name = "karpenter" }, func() { service().Name = webhook.SwitchedOff })
+			return c.edit(d, func() { service().Name = "karpenter" }, func() { service().Name = doctor.SwitchedOff })
 		}},
 		{codes: "ConversionBroken", about: "requests in older versions fail intentionally", fall: func() func() {
 			d := definition()

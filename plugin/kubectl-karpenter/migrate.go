@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/karpenter-go/karpenter/internal/legacy/admission"
 	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
+	"github.com/karpenter-go/karpenter/plugin/admission"
 	"github.com/karpenter-go/karpenter/plugin/cli"
 	"github.com/karpenter-go/karpenter/plugin/offline"
 )

@@ -19,7 +19,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
-	"github.com/karpenter-go/karpenter/internal/legacy/admission"
+	"github.com/karpenter-go/karpenter/plugin/admission"
 )
 
 // Every document of every file becomes an object, or a problem that names file, object and field. After a problem,

@@ -14,8 +14,8 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/legacy/admission"
-	"github.com/karpenter-go/karpenter/internal/legacy/builtin"
+	"github.com/karpenter-go/karpenter/plugin/admission"
+	"github.com/karpenter-go/karpenter/plugin/admission/builtin"
 )
 
 // admitted are the kinds of which files are checked as an API server would check them.

@@ -24,10 +24,10 @@ import (
 )
 
 // TestRefusals compares what the API server's own validation says of each object with what package builtin of the product
-// is tested to say: internal/legacy/builtin/testdata/refusals.txtar.
+// is tested to say: plugin/admission/builtin/testdata/refusals.txtar.
 func TestRefusals(t *testing.T) {
 	const end = "--- refused"
-	text, err := os.ReadFile("../../internal/legacy/builtin/testdata/refusals.txtar")
+	text, err := os.ReadFile("../../plugin/admission/builtin/testdata/refusals.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}

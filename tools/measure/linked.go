@@ -11,7 +11,7 @@ const module = "github.com/karpenter-go/karpenter"
 // operators are the roots of packages that the controller does not need: they are for the machine of an operator or a
 // developer.
 var operators = []string{
-	"internal/legacy/admission", "internal/legacy/builtin", "internal/legacy/migrate", "internal/sandbox", "internal/testing",
+	"plugin/admission", "internal/legacy/migrate", "internal/sandbox", "internal/testing",
 	"plugin/doctor", "plugin/offline", "plugin/top", "plugin/web", "internal/migrate", "internal/offline", "internal/top",
 	"internal/cloud/aws/awssim", "internal/admission", "github.com/charmbracelet", "golang.org/x/term",
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/karpenter-go/karpenter/internal/legacy/admission"
+	"github.com/karpenter-go/karpenter/plugin/admission"
 )
 
 // judge returns the check by the definitions, as the command does.
