@@ -69,7 +69,7 @@ type wiring struct {
 	store    *cluster.Store
 	executor *execute.Executor
 	clock    clock.RealClock
-	// departures notifies the provision loop of pods that have been removed from nodes.
+	// departures are the pods that have left nodes, and the nodes that are being removed, for the provision loop.
 	departures provision.Departures
 	causes     execute.Causes
 	config     *rest.Config

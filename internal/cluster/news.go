@@ -73,6 +73,11 @@ func (n *news) publish() {
 			n.departed(d)
 		}
 	}
+	for i := range latest.Removed {
+		if n.departed != nil {
+			n.departed(model.Departure{Removed: &latest.Removed[i]})
+		}
+	}
 	for _, u := range latest.Uncreated {
 		n.log.Info("pods that were planned before their creation do not come", "kind", u.Kind, "name", u.Name.String(),
 			"reason", u.Why, "until", u.Until)

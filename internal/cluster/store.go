@@ -53,8 +53,8 @@ type Config struct {
 	// Live reads from the API without a cache.
 	Live client.Reader
 	// Rejected is called with the number of rejected objects of a kind whenever it changes. Departed is called for pods
-	// that have ended or are being preempted, possibly more than once per pod. Both must return at once and not call the
-	// store. They may be nil.
+	// that have ended or are being preempted, possibly more than once per pod, and for nodes whose removal has begun. Both
+	// must return at once and not call the store. They may be nil.
 	Rejected func(kind string, count int)
 	Departed func(model.Departure)
 	// State is what the meaning of objects depends on. NewStore adds what the provider declares.

@@ -183,6 +183,7 @@ func (m *machines) syncNodes(old, fresh []model.NodeSpec) {
 			change |= NodesChanged
 			if spec.Claim == "" || !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Claim == spec.Claim }) {
 				change |= NodesLost // otherwise it only has its node's name from now on
+				m.reportRemoval(spec)
 			}
 		}
 	}
@@ -195,11 +196,21 @@ func (m *machines) syncNodes(old, fresh []model.NodeSpec) {
 		if spec.Deleting && !before.Deleting || hurried || plan.Leaving(&spec) && !plan.Leaving(&before) {
 			change |= NodesLost
 		}
+		if known && spec.Deleting {
+			m.reportRemoval(before)
+		}
 		m.builder.UpsertNode(spec)
 		m.specs[spec.Name] = spec
 		change |= NodesChanged
 	}
 	m.notify(change)
+}
+
+// reportRemoval reports that the node of a claim is being removed, or is gone. No later change is reported.
+func (m *machines) reportRemoval(before model.NodeSpec) {
+	if before.Claim != "" && !before.Deleting {
+		m.news.Removed = append(m.news.Removed, before)
+	}
 }
 
 // describe computes the outcome of a group.

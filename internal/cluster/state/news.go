@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
 // Change is a set of kinds of changes.
@@ -43,6 +45,8 @@ type News struct {
 	// Departed are pods that were on a node and have ended or are being preempted (convert.Departed). A pod may occur more
 	// than once.
 	Departed []*corev1.Pod
+	// Removed are the nodes whose removal has begun, as they were before it.
+	Removed []model.NodeSpec
 	// Rejected holds the number of rejected objects of the kinds for which it has changed.
 	Rejected map[string]int
 	// Uncreated are workloads whose virtual pods were removed, because they create no pods.

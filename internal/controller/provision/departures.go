@@ -6,7 +6,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Departures collects pods that have left nodes, until the provision loop takes them. The zero value is empty. A nil
+// Departures collects pods that have left nodes, and nodes that are being removed, until the provision loop takes them. The zero value is empty. A nil
 // value stays empty.
 type Departures struct {
 	mu   sync.Mutex

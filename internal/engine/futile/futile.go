@@ -51,7 +51,7 @@ func (l *Launches) Launched(snap *model.Snapshot, claims []plan.NewClaim) {
 // Empty reports whether no launch and no pause is remembered: Judge does nothing then, whenever it is called.
 func (l *Launches) Empty() bool { return len(l.counters)+len(l.launches) == 0 }
 
-// Judge compares the plan with earlier launches, and evaluates the pods that have left nodes since the last call. It
+// Judge compares the plan with earlier launches, and evaluates the pods and nodes that have left since the last call. It
 // returns the writes that begin and end pauses.
 func (l *Launches) Judge(snap *model.Snapshot, p *plan.Provision, left []model.Departure) []plan.Action {
 	l.adopt(snap)
@@ -144,10 +144,17 @@ func (l *Launches) forget(snap *model.Snapshot) {
 	})
 }
 
-// departed evaluates pods that have left their nodes. It returns the owners of those that ended or had run long enough.
+// departed evaluates pods that have left their nodes, and nodes that are being removed: one that has joined since the last
+// call has not been observed. It returns the owners of the pods that ended or had run long enough.
 func (l *Launches) departed(left []model.Departure) map[string]bool {
 	succeeded := map[string]bool{}
 	for _, d := range left {
+		if d.Removed != nil {
+			for _, m := range l.launches {
+				m.removed(d.Removed)
+			}
+			continue
+		}
 		scope := cmp.Or(d.Controller.UID, d.UID)
 		o := l.counters[scope]
 		if o == nil {

@@ -309,6 +309,36 @@ func TestEmptyNodes(t *testing.T) {
 	}
 }
 
+// TestRemovedBetweenPasses: each node joins, with a taint or without, and is removed as empty before the next pass, which
+// has not seen it. With the taint, launches of the pool pause, otherwise those for the owner.
+func TestRemovedBetweenPasses(t *testing.T) {
+	for scope, taints := range map[string][]model.Taint{
+		web.UID:                       nil,
+		"p taint surprise:NoSchedule": {{Key: "surprise", Effect: model.NoSchedule}},
+	} {
+		w := newWorld()
+		w.scope = scope
+		w.pend("pod")
+		w.loop(3*time.Hour, func(i int) bool {
+			claim := fmt.Sprintf("claim-%d", i)
+			if !w.launch("pod", claim) {
+				return false
+			}
+			w.joins(claim, model.Initialized, taints...)
+			removed := w.nodes[claim]
+			w.left = append(w.left, model.Departure{Removed: &removed})
+			delete(w.nodes, claim)
+			w.now = w.now.Add(time.Second)
+			return true
+		})
+		why := "its node was removed before any of the pods had run on it for a minute"
+		if taints != nil {
+			why = "its node has the taint surprise:NoSchedule"
+		}
+		w.wantLoop(t, why)
+	}
+}
+
 // TestLabelOfAnotherPool: the label of a claim names a NodePool that does not exist. The node counts for its own.
 func TestLabelOfAnotherPool(t *testing.T) {
 	w := newWorld()

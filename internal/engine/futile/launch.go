@@ -32,7 +32,7 @@ type launch struct {
 	// kind is the type of the node, and missing what the node has less than that promises.
 	kind    string
 	missing []quantity.Amount
-	// used: a pod has run on its node. counted: what the node shows has been counted, or must not be.
+	// used: a pod has run on its node. counted: what the node shows has been counted.
 	used, counted bool
 }
 
@@ -52,10 +52,20 @@ func (m *launch) observe(snap *model.Snapshot) {
 		return
 	}
 	m.uid, m.node, m.stage, m.used = n.ClaimUID, n.Name, max(m.stage, n.Stage), m.used || runsPods(n)
-	m.counted = m.counted || n.Disrupted || n.Command != "" // what a node has that is being removed says nothing of the pool
 	if n.Stage >= model.Registered && !n.Deleting {
 		m.seen = n
 		m.kind, m.missing = missing(snap.Pool(m.pool), snap, n)
+	}
+}
+
+// removed updates the launch from its node, if it is that, as it was before its removal began.
+func (m *launch) removed(n *model.NodeSpec) {
+	if n.Claim != m.claim || m.uid != "" && n.ClaimUID != m.uid {
+		return
+	}
+	m.uid, m.node, m.stage = n.ClaimUID, n.Name, max(m.stage, n.Stage)
+	if m.seen == nil && n.Stage >= model.Registered {
+		m.seen = &model.Node{NodeSpec: n}
 	}
 }
 
@@ -78,6 +88,9 @@ func (m *launch) cause(snap *model.Snapshot, c *plan.NewClaim, p *model.Pod) *ca
 	n := m.seen
 	if n == nil || !m.countsForPool(snap) {
 		return nil
+	}
+	if now := m.current(snap); now != nil && (now.Disrupted || now.Command != "") {
+		return nil // it counts when it is gone: its removal may be given up
 	}
 	for _, t := range n.Taints {
 		s := &cause{pool: m.pool, taint: t}

@@ -265,8 +265,11 @@ type PoolSpec struct {
 	Pauses pause.List
 }
 
-// Departure is a pod that was on a node and has ended or is being preempted.
+// Departure is a pod that was on a node and has ended or is being preempted, or a node whose removal has begun.
 type Departure struct {
+	// Removed is the node as it was before that, nil for a pod. The other fields are those of a pod.
+	Removed *NodeSpec
+
 	UID, Namespace, Name string
 	Controller           Owner
 	// Node is the name of its node, Ran how long it ran there.
