@@ -201,7 +201,10 @@ func (m *machines) syncNodes(old, fresh []model.NodeSpec) {
 		}
 		m.builder.UpsertNode(spec)
 		m.specs[spec.Name] = spec
-		change |= NodesChanged
+		// A nomination only delays what others would do. It wakes no loop, least of all the one that nominates.
+		if before.NominatedUntil = spec.NominatedUntil; !known || !reflect.DeepEqual(before, spec) {
+			change |= NodesChanged
+		}
 	}
 	m.notify(change)
 }

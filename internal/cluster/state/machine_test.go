@@ -179,6 +179,11 @@ func TestNominate(t *testing.T) {
 	if got := until(); !got.Equal(start.Add(time.Minute)) {
 		t.Errorf("a node event changed the nomination to %v", got)
 	}
+	s.Drain()
+	s.Nominate("n", start.Add(90*time.Second))
+	if until(); changed(s, NodesChanged) {
+		t.Error("a nomination wakes the loop that made it")
+	}
 	s.Advance(start.Add(2 * time.Minute))
 	if len(s.machines.nominated) != 0 {
 		t.Error("nominations that have ended are kept")

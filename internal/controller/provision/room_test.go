@@ -7,13 +7,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/karpenter-go/karpenter/internal/cluster/room"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/testing/loopcluster"
+	"github.com/karpenter-go/karpenter/internal/testing/objecttest"
 )
 
 // reported makes the loop report rooms, and returns that of the buffer.
@@ -120,6 +124,38 @@ func TestRoomAtRest(t *testing.T) {
 	w.Clock.Step(time.Second)
 	if after := passes.Next(t).Sub(first); after != 31*time.Second {
 		t.Errorf("pass after %s, want 31s", after)
+	}
+}
+
+// TestPlansAtRest checks that a pod that is planned onto a node and not bound, beside virtual pods, costs a plan for each
+// interval of the timer: that the node is kept for it wakes no loop.
+func TestPlansAtRest(t *testing.T) {
+	w, objects, plans := loopcluster.New(), state.New(state.Config{}), 0
+	here := objecttest.Node(t, "here", "uid-here", "1", "", "")
+	here.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("10")
+	here.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	objects.Saw(here)
+	objects.Saw(objecttest.Pod(t, "a", "uid-a", "1", ""))
+	objects.SetVirtual(model.VirtualBuffer, "spare", "1", func() []*corev1.Pod {
+		return []*corev1.Pod{objecttest.Pod(t, "spare", "uid-spare", "1", "")}
+	})
+	p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
+		plans++
+		return placement.Schedule(snap, placement.Options{})
+	})
+	p.Snapshot = func() *model.Snapshot { return objects.Snapshot(w.Clock.Now()) }
+	p.HoldDisruption, p.Nominate = objects.Nominate, false
+	objects.Drain()
+	for second := range 60 {
+		woken := objects.Drain().Changes&(state.PodsPending|state.PoolsChanged|state.NodesLost|state.PodsMoved|state.NodesChanged) != 0
+		if woken || second%int(p.Timers.PodRetrigger/time.Second) == 0 {
+			p.Tick(t.Context())
+		}
+		w.Clock.Step(time.Second)
+	}
+	kept := p.Snapshot().Node("here").NominatedUntil
+	if plans != 6 || !kept.After(w.Clock.Now()) {
+		t.Errorf("%d plans in a minute, want 6; the node is kept until %v", plans, kept)
 	}
 }
 
