@@ -115,7 +115,10 @@ func TestHealth(t *testing.T) {
 		h := NewHealth()
 		h.condition(pool, false)
 		for _, registered := range test.launches {
-			h.record(pool.UID, end{registered: registered, reason: "Failed"})
+			claim := &karpv1.NodeClaim{}
+			claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", UID: pool.UID}}
+			claim.StatusConditions().SetTrue(karpv1.ConditionLaunched)
+			h.Record(claim, registered)
 		}
 		got := "stays"
 		if c, known := h.condition(pool, false); known {
@@ -143,18 +146,16 @@ func TestHealthRecord(t *testing.T) {
 	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "karpenter.sh/v1", Kind: "NodePool", Name: "general", UID: "p"}}
 	claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionLaunched, "ImageMissing", "image 7")
 	h.Record(claim, false)
-	switch got := h.rings["p"]; {
-	case got == nil:
-		t.Errorf("a failed launch: got is nil")
-	case got.reason != "ImageMissing":
-		t.Errorf(`a failed launch: got.reason is %v, want "ImageMissing"`, got.reason)
-	case got.message != "image 7":
-		t.Errorf(`a failed launch: got.message is %v, want "image 7"`, got.message)
+	const condition = karpv1.ConditionNodeRegistrationHealthy
+	want := ring{no(condition, "ImageMissing", "image 7")}
+	if diff := cmp.Diff(want, h.rings["p"]); diff != "" {
+		t.Errorf("a failed launch (-want +got):\n%s", diff)
 	}
 	claim.StatusConditions().SetTrue(karpv1.ConditionLaunched)
 	h.Record(claim, false)
-	if got := h.rings["p"].reason; got != karpv1.ReasonRegistrationFailed {
-		t.Errorf("a failed registration: %q", got)
+	want = append(want, no(condition, karpv1.ReasonRegistrationFailed, "Failed to register node of claim "))
+	if diff := cmp.Diff(want, h.rings["p"]); diff != "" {
+		t.Errorf("a failed registration (-want +got):\n%s", diff)
 	}
 }
 

@@ -22,86 +22,68 @@ const (
 
 // Health records, for each pool, the results of the last launches. It is kept in memory. After a restart it is
 // initialized from the pool's condition.
+//
+// It is not a pause, and no count of failures in a row: the condition is upstream's, which compares the last four launches
+// and delays none.
 type Health struct {
 	mu    sync.Mutex
-	rings map[types.UID]*ring
+	rings map[types.UID]ring
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// ring holds the results of the last launches of one pool, the oldest first.
-type ring struct {
-	outcomes []bool
-	// reason and message are those of the last failure.
-	reason, message string
-}
+// ring holds the results of the last launches of one pool, the oldest first, each as the condition that it suggests.
+type ring []status.Condition
 
 // NewHealth returns an empty Health.
-func NewHealth() *Health { return &Health{rings: map[types.UID]*ring{}} }
+func NewHealth() *Health { return &Health{rings: map[types.UID]ring{}} }
 
 // Record records the result of a claim's launch: its node registered, or it exceeded a time limit. Only claims that a
 // pool owns count.
 func (h *Health) Record(claim *karpv1.NodeClaim, registered bool) {
 	for _, owner := range claim.OwnerReferences {
 		if owner.Kind == "NodePool" && owner.APIVersion == karpv1.GroupVersion.String() {
-			h.record(owner.UID, outcome(claim, registered))
-			h.wake(owner.Name)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.rings[owner.UID] = h.rings[owner.UID].with(outcome(claim, registered))
+			if h.queue != nil {
+				h.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: owner.Name}})
+			}
 			return
 		}
 	}
 }
 
-// end is the result of one launch. reason and message describe a failure.
-type end struct {
-	registered      bool
-	reason, message string
-}
-
-func outcome(claim *karpv1.NodeClaim, registered bool) end {
+func outcome(claim *karpv1.NodeClaim, registered bool) status.Condition {
+	const condition = karpv1.ConditionNodeRegistrationHealthy
 	if registered {
-		return end{registered: true}
+		return yes(condition)
 	}
 	if c := claim.Condition(karpv1.ConditionLaunched); !c.IsTrue() {
-		return end{reason: c.Reason, message: c.Message}
+		return no(condition, c.Reason, c.Message)
 	}
-	return end{reason: karpv1.ReasonRegistrationFailed, message: "Failed to register node of claim " + claim.Name}
+	return no(condition, karpv1.ReasonRegistrationFailed, "Failed to register node of claim "+claim.Name)
 }
 
-func (h *Health) record(pool types.UID, e end) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := h.rings[pool]
-	if r == nil {
-		r = &ring{}
-		h.rings[pool] = r
-	}
-	r.add(e.registered)
-	if !e.registered {
-		r.reason, r.message = e.reason, e.message
-	}
+func (r ring) with(c status.Condition) ring {
+	r = append(r, c)
+	return r[max(0, len(r)-ringSize):]
 }
 
-func (r *ring) add(registered bool) {
-	r.outcomes = append(r.outcomes, registered)
-	if len(r.outcomes) > ringSize {
-		r.outcomes = r.outcomes[1:]
-	}
-}
-
-func (r *ring) failures() int {
-	n := 0
-	for _, registered := range r.outcomes {
-		if !registered {
-			n++
+func (r ring) healthy() bool {
+	failures := 0
+	for _, c := range r {
+		if c.IsFalse() {
+			failures++
 		}
 	}
-	return n
+	return failures < unhealthyAt
 }
 
 // reset drops the launches of a pool that has changed.
 func (h *Health) reset(pool types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.rings[pool] = &ring{}
+	h.rings[pool] = ring{}
 }
 
 func (h *Health) forget(pool types.UID) {
@@ -116,43 +98,35 @@ func (h *Health) forget(pool types.UID) {
 func (h *Health) condition(pool *karpv1.NodePool, changed bool) (c status.Condition, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r := h.rings[pool.UID]
-	if r == nil {
-		r = seeded(pool)
-		h.rings[pool.UID] = r
-		return status.Condition{}, false
-	}
-	const condition = karpv1.ConditionNodeRegistrationHealthy
+	r, recorded := h.rings[pool.UID]
 	switch {
-	case len(r.outcomes) == 0 && changed:
-		return status.Condition{Type: condition, Status: metav1.ConditionUnknown, Reason: karpv1.ReasonAwaitingReconciliation,
+	case !recorded:
+		h.rings[pool.UID] = seeded(pool)
+		return status.Condition{}, false
+	case len(r) == 0 && changed:
+		return status.Condition{Type: karpv1.ConditionNodeRegistrationHealthy, Status: metav1.ConditionUnknown,
+			Reason:  karpv1.ReasonAwaitingReconciliation,
 			Message: "no NodeClaim has registered or failed to since the NodePool or its node class changed"}, true
-	case len(r.outcomes) == 0:
+	case len(r) == 0:
 		return status.Condition{}, false
 	}
-	last, healthy := r.outcomes[len(r.outcomes)-1], r.failures() < unhealthyAt
-	switch {
-	case last && healthy:
-		return yes(condition), true
-	case !last && !healthy:
-		return no(condition, r.reason, r.message), true
-	}
-	return status.Condition{}, false
+	last := r[len(r)-1]
+	return last, last.IsTrue() == r.healthy()
 }
 
 // seeded returns the ring of a pool that is new to this process: one success for a healthy pool, two failures for an
 // unhealthy one.
-func seeded(pool *karpv1.NodePool) *ring {
-	r := &ring{}
+func seeded(pool *karpv1.NodePool) ring {
 	switch c := pool.Condition(karpv1.ConditionNodeRegistrationHealthy); {
 	case c == nil:
+		return ring{}
 	case c.IsTrue():
-		r.outcomes = []bool{true}
+		return ring{yes(c.Type)}
 	case c.IsFalse():
-		r.outcomes = []bool{false, false}
-		r.reason, r.message = c.Reason, c.Message
+		failure := no(c.Type, c.Reason, c.Message)
+		return ring{failure, failure}
 	}
-	return r
+	return ring{}
 }
 
 // wakeInto is the source of the Reconciler's requests that Health triggers.
@@ -161,12 +135,4 @@ func (h *Health) wakeInto(_ context.Context, queue workqueue.TypedRateLimitingIn
 	defer h.mu.Unlock()
 	h.queue = queue
 	return nil
-}
-
-func (h *Health) wake(pool string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.queue != nil {
-		h.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: pool}})
-	}
 }
