@@ -737,7 +737,7 @@ func sharedReads(fset *token.FileSet, name string, file *ast.File) []string {
 
 // converters are the functions that make the engine's input of objects. The controller and the commands that read files
 // show the objects to package state, which calls them: what one of them knows, the other knows too.
-var converters = []string{"convert.Pod", "convert.Node", "convert.Pool", "convert.Daemon", "convert.PDB", "model.NewBuilder"}
+var converters = []string{"convert.Pod", "convert.Node", "convert.Pool", "convert.Daemon", "convert.PDB", "convert.Quota", "model.NewBuilder"}
 
 // otherConverters reports calls of the converters from elsewhere. Tests have worlds without objects.
 func otherConverters(fset *token.FileSet, name string, file *ast.File) []string {

@@ -37,7 +37,7 @@ type Store interface {
 	Quotas() []*autoscalingv1beta1.CapacityQuota
 	Snapshot(now time.Time) *model.Snapshot
 	WaitForSync(ctx context.Context) bool
-	Vocabulary() *convert.Vocabulary
+	QuotaProblem(name string) error
 }
 
 // Status writes the status after changes of nodes and quotas. Fill all fields.
@@ -88,7 +88,7 @@ func (s *Status) write(ctx context.Context) error {
 	snap := s.Store.Snapshot(s.Clock.Now())
 	var errs []error
 	for _, object := range quotas {
-		changed := Written(object, snap, s.Store.Vocabulary())
+		changed := Written(object, snap, s.Store.QuotaProblem(object.Name))
 		s.report(changed)
 		if !object.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(object.Status, changed.Status) {
 			continue
@@ -121,17 +121,18 @@ func (s *Status) report(q *autoscalingv1beta1.CapacityQuota) {
 	}
 }
 
-// Written returns a copy of the quota with the status that the snapshot implies.
-func Written(object *autoscalingv1beta1.CapacityQuota, snap *model.Snapshot, v *convert.Vocabulary) *autoscalingv1beta1.CapacityQuota {
+// Written returns a copy of the quota with the status that the snapshot implies, and what makes the quota invalid, nil for
+// none.
+func Written(object *autoscalingv1beta1.CapacityQuota, snap *model.Snapshot, invalid error) *autoscalingv1beta1.CapacityQuota {
 	changed := object.DeepCopy()
 	changed.Status.ObservedGeneration = object.Generation
 	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
 		meta.SetStatusCondition(&changed.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message,
 			ObservedGeneration: object.Generation})
 	}
-	if _, err := convert.Quota(object, v); err != nil {
+	if invalid != nil {
 		changed.Status.Used = nil
-		set(autoscalingv1beta1.ConditionValid, metav1.ConditionFalse, "Invalid", err.Error())
+		set(autoscalingv1beta1.ConditionValid, metav1.ConditionFalse, "Invalid", invalid.Error())
 		effect := "the quota is invalid, and has no effect"
 		if slices.ContainsFunc(snap.Quotas, func(q *model.Quota) bool { return q.Name == object.Name }) {
 			effect = "the quota is invalid; as it was before, it stays in effect"

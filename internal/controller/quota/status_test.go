@@ -41,14 +41,15 @@ func TestWritten(t *testing.T) {
 		for node, team := range map[string]string{"a1": "a", "a2": "a", "b1": "b"} {
 			b.UpsertNode(model.NodeSpec{Name: node, Stage: model.Initialized, Labels: map[string]string{"team": team}, Capacity: []quantity.Amount{{Name: "cpu", Value: 1500}}})
 		}
-		if spec, err := convert.Quota(object, v); err == nil {
+		spec, invalid := convert.Quota(object, v)
+		if invalid == nil {
 			b.UpsertQuota(spec)
 		}
-		status := quota.Written(object, b.Snapshot(time.Unix(0, 0)), v).Status
+		status := quota.Written(object, b.Snapshot(time.Unix(0, 0)), invalid).Status
 		valid := meta.FindStatusCondition(status.Conditions, autoscalingv1beta1.ConditionValid)
 		if c.problem != "" {
 			b.UpsertQuota(model.QuotaSpec{Name: "q"})
-			before := quota.Written(object, b.Snapshot(time.Unix(0, 0)), v).Status.Conditions
+			before := quota.Written(object, b.Snapshot(time.Unix(0, 0)), invalid).Status.Conditions
 			for conditions, effect := range map[*[]metav1.Condition]string{&status.Conditions: "has no effect", &before: "stays in effect"} {
 				if c := meta.FindStatusCondition(*conditions, autoscalingv1beta1.ConditionReconciled); !strings.Contains(c.Message, effect) {
 					t.Errorf("%s: Reconciled says %q, want %q", name, c.Message, effect)
