@@ -100,7 +100,7 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	if err != nil {
 		return err
 	}
-	defer p.probes.close()
+	defer p.close()
 	find := func() (*rest.Config, *version.Info, error) { return connect(o) }
 	if p.rejoins {
 		find = func() (*rest.Config, *version.Info, error) { return p.reconnect(ctx, log) }

@@ -15,12 +15,12 @@ func (w *wiring) buffers(provisioner *provision.Loop) (*buffer.Reconciler, error
 	if !w.o.on.On(gates.CapacityBuffer) {
 		return nil, nil
 	}
-	live, err := client.New(w.config, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()})
-	if err != nil {
+	var err error
+	if w.live, err = client.New(w.config, client.Options{Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper()}); err != nil {
 		return nil, err
 	}
 	buffers := buffer.NewReconciler()
-	buffers.Client, buffers.Live, buffers.Cache, buffers.Store = w.mgr.GetClient(), live, w.mgr.GetCache(), w.store
+	buffers.Client, buffers.Live, buffers.Cache, buffers.Store = w.mgr.GetClient(), w.live, w.mgr.GetCache(), w.store
 	buffers.Metrics, buffers.Recorder, buffers.Clock = w.metrics, w.recorder, w.clock
 	buffers.Log = w.mgr.GetLogger().WithName("buffers")
 	buffers.Destination, provisioner.Report.Room = provisioner.Destination, buffers.SetRoom

@@ -52,6 +52,7 @@ func (w *wiring) parts(ctx context.Context, nominate bool) ([]part, error) {
 	}
 	list := []part{
 		setup(w.addUnreadable), setup(func() error { return older.Setup(ctx) }),
+		setup(func() error { return w.mgr.Add(everywhere(w.captures)) }),
 		w.whenSynced(provisioner.Start), w.whenSynced(afterBuffers(buffers, w.disrupter().Start)), w.whenSynced(w.replicas().Start),
 		w.whenSynced(w.rejections().Start), w.whenSynced(w.watchBound),
 		w.nodes(provisioner, limiter),

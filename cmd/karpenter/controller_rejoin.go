@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -47,6 +48,8 @@ type process struct {
 	rejoins  bool
 	// probes are served from the start.
 	probes *probes
+	// captures receives when a capture is asked for (SIGUSR1).
+	captures chan os.Signal
 	// unreadable reports objects that cannot be read.
 	unreadable *unreadables
 	// stopLeading ends the running manager, if there is one.
@@ -55,11 +58,18 @@ type process struct {
 
 // newProcess returns the process, which serves probes from now on.
 func newProcess(o *controllerOptions) (*process, error) {
-	p := &process{o: o, unreadable: newUnreadables()}
+	p := &process{o: o, captures: make(chan os.Signal, 1), unreadable: newUnreadables()}
+	signal.Notify(p.captures, syscall.SIGUSR1)
 	p.identity, p.rejoins = electionIdentity()
 	var err error
 	p.probes, err = serveProbes(o.healthPort)
 	return p, err
+}
+
+// close ends what newProcess began.
+func (p *process) close() {
+	signal.Stop(p.captures)
+	p.probes.close()
 }
 
 // electionIdentity returns the identity of this process in the leader election, and whether an earlier program of the

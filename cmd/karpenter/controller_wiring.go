@@ -31,6 +31,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
+	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
@@ -79,6 +80,8 @@ type wiring struct {
 	skew *transport.Skew
 	// stock receives a signal when catalogs must be read again.
 	stock chan struct{}
+	// live reads what CapacityBuffers refer to, nil if they have no effect.
+	live room.Reader
 	// newest is the last snapshot that a loop took, nil before the first.
 	newest atomic.Pointer[model.Snapshot]
 	// lastPlan returns the last plan of provisioning, nil before the first.

@@ -11,6 +11,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -218,6 +219,43 @@ func (c *catalogs) catalog(pool string, types []cloud.InstanceType) *model.Catal
 		c.stocks[pool] = found
 	}
 	return found.catalog
+}
+
+// Sale returns what the provider offers each of its pools, as it was last read: without the changes of NodeOverlays.
+func (s *Store) Sale() *capture.PriceList {
+	c := s.catalogs
+	list := &capture.PriceList{Declared: c.provider.Declared(), NodeClasses: s.classes, Catalogs: []capture.PriceListEntry{}}
+	for _, pool := range s.Pools() {
+		class := pool.Spec.Template.Spec.NodeClassRef
+		if !s.Vocabulary().Owns(class.Group, class.Kind) {
+			continue
+		}
+		entry := capture.PriceListEntry{Types: c.replied(pool.Name)}
+		if len(entry.Types) == 0 {
+			entry.Reason = s.state.TypesProblem(pool.Name)
+		}
+		same := slices.IndexFunc(list.Catalogs, func(other capture.PriceListEntry) bool {
+			return other.Reason == entry.Reason && reflect.DeepEqual(other.Types, entry.Types)
+		})
+		if same < 0 {
+			same = len(list.Catalogs)
+			list.Catalogs = append(list.Catalogs, entry)
+		}
+		list.Catalogs[same].Pools = append(list.Catalogs[same].Pools, pool.Name)
+	}
+	return list
+}
+
+// replied returns the provider's last valid reply for a pool.
+func (c *catalogs) replied(pool string) []cloud.InstanceType {
+	if o := c.overlays; o != nil {
+		o.resolving.Lock()
+		defer o.resolving.Unlock()
+		return o.replies[pool].types
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.stocks[pool].types
 }
 
 // RefreshCatalogs reads the catalogs of the named pools again at once, or of all pools without names. It returns

@@ -11,8 +11,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/testing/objecttest"
 )
@@ -66,6 +71,31 @@ func TestCatalogsAreShared(t *testing.T) {
 	}
 	if first.Types[0].Name != "small" {
 		t.Error("a returned catalog was changed")
+	}
+}
+
+// TestSale checks that pools with equal offerings are listed together, as the provider offers them, and that a pool
+// without offerings has the reason.
+func TestSale(t *testing.T) {
+	for _, overlays := range []bool{false, true} {
+		provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1), "other": oneType("small", 2)},
+			errs: map[string]error{"wrong": errors.New("not today")}}
+		s := newStore(t, Config{Provider: provider, State: state.Config{Overlays: overlays}, Options: Options{Catalog: time.Hour}})
+		for i, name := range []string{"a", "b", "other", "wrong"} {
+			s.Saw(objecttest.Pool(t, name, "uid-"+name, string(rune('1'+i))))
+		}
+		cheap := &karpv1alpha1.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "cheap"}}
+		cheap.Spec.Price = new("0.5")
+		s.Saw(cheap)
+		run(t, s)
+		want := []capture.PriceListEntry{{Pools: []string{"a", "b"}, Types: oneType("small", 1)},
+			{Pools: []string{"other"}, Types: oneType("small", 2)},
+			{Pools: []string{"wrong"}, Reason: "reading the catalog of instance types: not today"}}
+		eventually(t, "all catalogs are read", func() bool { return len(s.Sale().Catalogs) == len(want) && s.Sale().Catalogs[0].Types != nil })
+		s.RefreshCatalogs(t.Context())
+		if diff := cmp.Diff(want, s.Sale().Catalogs); diff != "" {
+			t.Errorf("overlays %t (-want +got):\n%s", overlays, diff)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,7 +68,9 @@ type Config struct {
 type Store struct {
 	// View reads objects, including this controller's own writes.
 	*state.View
-	state    *state.State
+	state *state.State
+	// classes are the kinds of the provider's node classes.
+	classes  []schema.GroupKind
 	live     client.Reader
 	log      logr.Logger
 	options  Options
@@ -100,7 +103,7 @@ func NewStore(config Config) (*Store, error) {
 	}
 	objects := state.New(config.State)
 	s := &Store{
-		View: objects.View, state: objects, live: config.Live, log: config.Log, options: config.Options.withDefaults(),
+		View: objects.View, state: objects, classes: config.State.Classes, live: config.Live, log: config.Log, options: config.Options.withDefaults(),
 		news:    news{state: objects, rejected: config.Rejected, departed: config.Departed, log: config.Log},
 		recheck: make(chan struct{}, 1), watched: config.State.Kinds(),
 		writes: map[state.Ref]*entry{}, gone: map[types.UID]time.Time{},

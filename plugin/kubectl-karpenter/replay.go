@@ -16,7 +16,8 @@ func newReplayCommand() *cobra.Command {
 		Use:   "replay FILE",
 		Short: "Repeat a captured decision and compare the answers",
 		Long: `Reads a capture, as written by kubectl karpenter simulate --capture, decides on its input with its options, and compares.
-The exit code is 0 when the answer is the same byte for byte, apart from the statistics, and 1 when it is not.`,
+The exit code is 0 when the answer is the same byte for byte, apart from the statistics, and 1 when it is not. A capture
+of the controller has no answer: replay shows the one for its input.`,
 		Args: func(_ *cobra.Command, arguments []string) error {
 			if len(arguments) != 1 {
 				return cli.UsageErrorf("%d arguments, want one: the file of the capture", len(arguments))
@@ -40,6 +41,10 @@ func replay(command *cobra.Command, path string) error {
 		return fmt.Errorf("%s: the answer has changed: now %s; before: %s; differences: %s; %s simulate -f %s%s shows it",
 			path, r.Now, r.Before, strings.Join(r.Differs, ", "), program, path, r.Flags)
 	}
-	_, err = fmt.Fprintf(command.OutOrStdout(), "the same answer: %s\n", r.Now)
+	same := "the same answer"
+	if r.Before == "" {
+		same = "no answer is recorded"
+	}
+	_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", same, r.Now)
 	return err
 }

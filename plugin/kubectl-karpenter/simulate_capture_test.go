@@ -53,6 +53,17 @@ func TestReplay(t *testing.T) {
 	if err != nil || out != "the same answer: 1 new node for 0.1000 USD per hour, 3 pods unschedulable\n" {
 		t.Errorf("%v\n%s", err, out)
 	}
+	a, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, answer, _ := strings.Cut(string(a), `,
+ "answer": `)
+	out, err = runProgram(t, "", "replay", edit(t, file, `,
+ "answer": `+answer, "\n}\n"))
+	if err != nil || out != "no answer is recorded: 1 new node for 0.1000 USD per hour, 3 pods unschedulable\n" {
+		t.Errorf("without an answer: %v\n%s", err, out)
+	}
 	for name, c := range map[string]struct {
 		file  string
 		usage bool

@@ -107,7 +107,7 @@ func (a *LaunchAnswer) Brief() string {
 
 // Replayed is the comparison of a recorded decision with the same decision now.
 type Replayed struct {
-	// Before and Now are the answers in a clause each. Differs lists the fields that differ.
+	// Before and Now are the answers in a clause each; Before is "" if none is recorded. Differs lists the fields that differ.
 	Before, Now string
 	Differs     []string
 	// Problems are errors of objects in the capture.
@@ -143,22 +143,29 @@ func Replay(path string) (*Replayed, error) {
 		return nil, err
 	}
 	r := &Replayed{}
-	var fresh Answer
-	if document.Options.Disrupt == nil {
-		fresh = o.Decide(&p, 1).Answer()
-	} else {
-		fresh = o.Disrupt(&p, 1).Answer()
-		r.Flags = " --disrupt"
-		if p.UntilStable {
-			r.Flags += " --until-stable"
-		}
+	fresh := r.decide(o, &p, document.Options.Disrupt != nil)
+	r.Now, r.Problems = fresh.Brief(), o.Problems
+	if document.Answer == nil { // of a controller
+		return r, nil
 	}
 	before, differs, err := compareAnswers(document.Answer, fresh)
 	if err != nil {
 		return nil, inputErrorf("%s: answer: %w", path, err)
 	}
-	r.Before, r.Now, r.Differs, r.Problems = before.Brief(), fresh.Brief(), differs, o.Problems
+	r.Before, r.Differs = before.Brief(), differs
 	return r, nil
+}
+
+// decide repeats the decision, and records how simulate is asked for it.
+func (r *Replayed) decide(o *Manifests, p *Policy, disrupt bool) Answer {
+	if !disrupt {
+		return o.Decide(p, 1).Answer()
+	}
+	r.Flags = " --disrupt"
+	if p.UntilStable {
+		r.Flags += " --until-stable"
+	}
+	return o.Disrupt(p, 1).Answer()
 }
 
 // compareAnswers returns the fields in which a recorded answer and a new one differ in any byte, except statistics.

@@ -15,7 +15,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +25,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 )
 
 // Cluster selects the cluster to read and its cloud provider.
@@ -184,11 +183,7 @@ func (l *Cluster) list(ctx context.Context, c client.Client, o *Manifests, list 
 
 // takeLive adds an object of a cluster unchanged.
 func (o *Manifests) takeLive(kind schema.GroupVersionKind, object runtime.Object) error {
-	object = object.DeepCopyObject() // the list is reused for the next page
-	object.GetObjectKind().SetGroupVersionKind(kind)
-	if about, ok := object.(metav1.Object); ok {
-		convert.Trim(about)
-	}
+	object = capture.Trimmed(object, kind) // a copy: the list is reused for the next page
 	if class, ok := object.(*awsv1.EC2NodeClass); ok {
 		o.resolveClass(class)
 	}

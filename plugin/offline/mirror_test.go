@@ -13,7 +13,11 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/karpenter-go/karpenter/api"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -102,6 +106,45 @@ func watched(t *testing.T, o *Manifests, seed uint64) *mirror {
 	return m
 }
 
+// captured returns what is read of the capture that the controller writes.
+func captured(t *testing.T, controller *mirror, o *Manifests) *Manifests {
+	t.Helper()
+	scheme, err := api.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme)
+	for _, b := range o.buffers.objects {
+		kept := b.object.DeepCopy()
+		kept.Status.ReadyReplicas = new(int32(0)) // the controller keeps room for it
+		cluster.WithObjects(kept)
+	}
+	for _, referent := range o.buffers.referents {
+		cluster.WithObjects(referent.DeepCopyObject().(client.Object))
+	}
+	for _, quotas := range o.buffers.quotas {
+		for i := range quotas {
+			cluster.WithObjects(quotas[i].DeepCopy())
+		}
+	}
+	reader := cluster.Build()
+	from := capture.Controller{Objects: controller.Objects(), Sale: o.sale, Scheme: scheme, Buffers: reader, Live: reader}
+	input, err := from.Input(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "capture.json")
+	if err := (&capture.Document{Input: *input, Options: capture.Options{Now: o.now}}).Write(file); err != nil {
+		t.Fatal(err)
+	}
+	source := Source{Paths: []string{file}, Cluster: &Cluster{}}
+	read, err := source.Read(t.Context(), Policy{})
+	if err != nil || len(read.Problems) > len(o.Problems) {
+		t.Fatal(err, read.Problems)
+	}
+	return read
+}
+
 func objectsOf[T state.Object](list []sourced[T]) []state.Object {
 	objects := make([]state.Object, len(list))
 	for i := range list {
@@ -111,7 +154,8 @@ func objectsOf[T state.Object](list []sourced[T]) []state.Object {
 }
 
 // TestMirrorIsTheControllers checks that the snapshot that answers are decided on is that of a controller that watches
-// the same objects, for the worlds of the end-to-end tests and for one in which objects have all that the model knows.
+// the same objects, and that the controller's capture gives it again, for the worlds of the end-to-end tests and for one in
+// which objects have all that the model knows.
 func TestMirrorIsTheControllers(t *testing.T) {
 	paths, err := filepath.Glob("../../test/e2e/testdata/*.yaml")
 	if err != nil || len(paths) == 0 {
@@ -131,6 +175,12 @@ func TestMirrorIsTheControllers(t *testing.T) {
 		after := specsOf(watched(t, o, uint64(read)).Snapshot(o.now))
 		if diff := gocmp.Diff(before, after, same); diff != "" {
 			t.Errorf("%s (-plugin +controller):\n%s", path, diff)
+		}
+		o.templates, o.refused = nil, nil // only files have them
+		controller := watched(t, o, uint64(read))
+		after = specsOf(controller.Snapshot(o.now))
+		if diff := gocmp.Diff(after, specsOf(captured(t, controller, o).Snapshot()), same); diff != "" {
+			t.Errorf("%s (-controller +its capture):\n%s", path, diff)
 		}
 	}
 	if read < 30 {

@@ -102,12 +102,17 @@ func TestSidecarMounts(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"controller": {"certs /certs", "shared /shared"},
+		"controller": {"karpenter-captures /tmp", "certs /certs", "shared /shared"},
 		"plain":      {"certs /certs", "shared /shared", "socket /run"},
 		"own":        {"other /shared", "certs /certs", "socket /run"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("mounts by container (-want +have):\n%s", diff)
+	}
+	with.set("controller.extraVolumeMounts", []any{mount("own", "/tmp/")})
+	own := deployment(t, values(with)).Spec.Template.Spec
+	if got := own.Containers[0].VolumeMounts; len(got) != 1 || got[0].Name != "own" || len(own.Volumes) > 0 {
+		t.Errorf("with an own volume at /tmp the mounts are %v and the volumes %v", got, own.Volumes)
 	}
 	bare := deployment(t, values(minimal().set("controller.sidecarContainer", []any{values{"name": "bare", "image": "a"}})))
 	if diff := cmp.Diff(corev1.Container{Name: "bare", Image: "a"}, bare.Spec.Template.Spec.Containers[1]); diff != "" {

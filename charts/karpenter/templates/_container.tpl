@@ -55,10 +55,28 @@
   resources:
     {{- toYaml . | nindent 4 }}
   {{- end }}
-  {{- with $c.extraVolumeMounts }}
+  {{- $temporary := include "karpenter.temporary" $c }}
+  {{- if or $temporary $c.extraVolumeMounts }}
   volumeMounts:
+    {{- if $temporary }}
+    - name: karpenter-captures
+      mountPath: {{ $temporary }}
+    {{- end }}
+    {{- with $c.extraVolumeMounts }}
     {{- toYaml . | nindent 4 }}
+    {{- end }}
   {{- end }}
+{{- end }}
+
+{{/* Where the volume for captures is mounted, "" if controller.extraVolumeMounts has another volume there. */}}
+{{- define "karpenter.temporary" -}}
+{{- $path := "/tmp" }}
+{{- range .extraVolumeMounts }}
+{{- if eq (trimSuffix "/" .mountPath) "/tmp" }}
+{{- $path = "" }}
+{{- end }}
+{{- end }}
+{{- $path }}
 {{- end }}
 
 {{/* The mounts of a sidecar: its own, and of the controller's and all sidecars' those at other paths. */}}

@@ -47,6 +47,25 @@ func (v *View) Vocabulary() *convert.Vocabulary { return v.vocabulary }
 // Object returns an object, nil if there is none.
 func (v *View) Object(at Ref) Object { return read[Object](v, at) }
 
+// Objects returns all objects, by kind, namespace and name.
+func (v *View) Objects() []Object {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	var all []Object
+	for k := range v.objects {
+		begin := len(all)
+		for _, e := range v.objects[k] {
+			if e.object != nil {
+				all = append(all, e.object)
+			}
+		}
+		slices.SortFunc(all[begin:], func(a, b Object) int {
+			return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+		})
+	}
+	return all
+}
+
 // Pod returns a pod, nil if there is none.
 func (v *View) Pod(key types.NamespacedName) *corev1.Pod { return read[*corev1.Pod](v, Ref{Pods, key}) }
 

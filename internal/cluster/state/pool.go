@@ -124,6 +124,16 @@ func (p *pool) block(spec *model.PoolSpec, now time.Time) {
 	}
 }
 
+// TypesProblem returns why a pool has no instance types; it says nothing about a pool that has some.
+func (s *State) TypesProblem(pool string) string {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if p := s.pools.pools[pool]; p != nil {
+		return p.why
+	}
+	return ""
+}
+
 // OfferPrices adds a catalog from which claims without a pool get their prices if no pool has them.
 func (s *State) OfferPrices(catalog *model.Catalog) {
 	s.mutex.Lock()
