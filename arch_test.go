@@ -296,6 +296,12 @@ var importRules = []importRule{
 		because: "user data is a function of its request: launch templates are found again by a hash of it",
 	},
 	{
+		from:    "./internal/engine/spotshare",
+		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/bitset", "./internal/engine/label", "./internal/engine/model", "./internal/engine/plan", "./internal/engine/quantity"},
+		because: "a share is counted on nodes and claims, however these were chosen",
+	},
+	{
 		from: "./internal/engine/placement",
 		never: []string{"./internal/engine/eviction", "./internal/engine/futile", "./internal/engine/guard", "./internal/engine/nominate",
 			"./internal/engine/reserve"},

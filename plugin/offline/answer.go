@@ -12,6 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/spotshare"
 )
 
 // LaunchAnswer is the output of the verb; docs/simulate.md describes it for users. Money is USD per hour. The cost is the
@@ -148,7 +149,7 @@ func (d *Decision) Answer() *LaunchAnswer {
 	}
 	a.Buffers, a.Room = d.bufferOutcomes(), d.room()
 	for _, p := range d.snap.Pools {
-		if worst, bound := placement.LargestSpotShare(d.snap, p.Name, d.plan.Claims); bound {
+		if worst, bound := spotshare.LargestOf(d.snap, p.Name, d.plan.Claims); bound {
 			a.SpotShares = append(a.SpotShares, SpotShare{p.Name, p.MaxSpotShare, worst.Type, worst.Zone, worst.Percent})
 		}
 	}

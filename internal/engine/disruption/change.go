@@ -6,6 +6,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/spotshare"
 )
 
 // change is a set of nodes to remove together and the claims to launch in their place. It cannot be split, because
@@ -188,18 +189,16 @@ func (w *projection) decide(c *change) plan.Verdict {
 // SpotToSpotConsolidation is enabled and enough cheaper types exist. See
 // https://karpenter.sh/docs/concepts/disruption/#consolidation.
 func (w *projection) spotRules(c *change) plan.Verdict {
-	onDemand := func(n *model.Node) bool { return n.Labels[model.LabelCapacityType] != spot }
+	onDemand := func(n *model.Node) bool { return n.Labels[model.LabelCapacityType] != spotshare.Spot }
 	if len(c.claims) == 0 || slices.ContainsFunc(c.nodes, onDemand) {
 		return plan.Verdict{}
 	}
-	launchesSpot := slices.ContainsFunc(c.claims, func(n plan.NewClaim) bool { return n.Options[0].CapacityType == spot })
+	launchesSpot := slices.ContainsFunc(c.claims, func(n plan.NewClaim) bool { return n.Options[0].CapacityType == spotshare.Spot })
 	if launchesSpot && !w.opts.SpotToSpot {
 		return plan.Verdict{Code: plan.SpotForbidden, Node: c.nodes[0].Name}
 	}
 	return plan.Verdict{}
 }
-
-const spot = "spot"
 
 // command converts the change to a command, and shortens it if it is too large to store.
 func (w *projection) command(c *change, reason plan.Reason) plan.Command {

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/spotshare"
 )
 
 // keepsSpread refuses to remove spot nodes if that leaves too much of their pool's spot capacity with one type in one
@@ -15,9 +15,9 @@ import (
 func (w *projection) keepsSpread(c *change) plan.Verdict {
 	decidedClaims := append(w.decidedClaims[:len(w.decidedClaims):len(w.decidedClaims)], c.claims...)
 	return spotShareVerdict(c, w.snap,
-		func(pool string) int64 { return placement.ExceededSpotShare(w.snap, pool, w.decidedClaims) },
+		func(pool string) int64 { return spotshare.Exceeded(w.snap, pool, w.decidedClaims) },
 		func(after *model.Snapshot, pool string) int64 {
-			return placement.ExceededSpotShare(after, pool, decidedClaims)
+			return spotshare.Exceeded(after, pool, decidedClaims)
 		})
 }
 
@@ -31,9 +31,9 @@ func (j *judgment) keepsShare(c *change, cmd plan.Command) plan.Verdict {
 		}
 	}
 	return spotShareVerdict(c, j.began,
-		func(pool string) int64 { return placement.ExceededSpotShare(j.began, pool, nil) },
+		func(pool string) int64 { return spotshare.Exceeded(j.began, pool, nil) },
 		func(after *model.Snapshot, pool string) int64 {
-			return placement.ExceededSpotShare(after.With(futures...), pool, nil)
+			return spotshare.Exceeded(after.With(futures...), pool, nil)
 		})
 }
 
@@ -44,7 +44,7 @@ func spotShareVerdict(c *change, snap *model.Snapshot, now func(pool string) int
 	for _, n := range c.nodes {
 		names = append(names, n.Name)
 		pool := snap.Pool(n.Pool)
-		if pool != nil && pool.MaxSpotShare > 0 && n.Labels[model.LabelCapacityType] == spot && !slices.Contains(pools, n.Pool) {
+		if pool != nil && pool.MaxSpotShare > 0 && n.Labels[model.LabelCapacityType] == spotshare.Spot && !slices.Contains(pools, n.Pool) {
 			pools = append(pools, n.Pool)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/spotshare"
 )
 
 // Surplus is the reason for removing a node of a static pool that has too many nodes. It ignores budgets: the user
@@ -141,7 +141,7 @@ func (s *Standing) grow(snap *model.Snapshot, r *roster, taken map[string]bool, 
 // bare returns the given number of claims for the pool, or as many as its share of spot capacity allows, and the
 // verdict that prevents more.
 func bare(snap *model.Snapshot, p *model.Pool, nodes int64, taken map[string]bool) ([]plan.NewClaim, plan.Verdict) {
-	sharing, names := placement.NewSharing(snap, p, nodes), map[string]bool{}
+	sharing, names := spotshare.NewSharing(snap, p, nodes), map[string]bool{}
 	var claims []plan.NewClaim
 	for range nodes {
 		c := plan.StaticClaim(snap, p, "", func(name string) bool { return taken[name] || names[name] || snap.Claim(name) != nil })
@@ -245,7 +245,7 @@ func StaticDrift(snap *model.Snapshot, g *guard.Guard) (commands []plan.Command,
 		}
 		most, why := r.headroom(snap)
 		most -= r.missing()
-		w.sharing = placement.NewSharing(snap, p, 1)
+		w.sharing = spotshare.NewSharing(snap, p, 1)
 		for _, due := range overdue(r.active, snap.Now) {
 			var v plan.Verdict
 			switch {
@@ -293,7 +293,7 @@ type wave struct {
 	snap     *model.Snapshot
 	guard    *guard.Guard
 	taken    map[string]bool // names of new claims
-	sharing  *placement.Sharing
+	sharing  *spotshare.Sharing
 	commands []plan.Command
 }
 

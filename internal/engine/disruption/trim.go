@@ -8,6 +8,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/spotshare"
 )
 
 // A new node is launched from a list of types, and the provider may select any of them. So that a change pays
@@ -62,7 +63,7 @@ func (w *projection) trim(c *change, claim *plan.NewClaim, slack int64) plan.Ver
 		return no
 	}
 	slices.SortStableFunc(kept, func(a, b plan.Option) int { return cmp.Compare(a.Price, b.Price) })
-	if first.CapacityType == spot && len(c.nodes) == 1 && len(c.claims) == 1 && c.nodes[0].Labels[model.LabelCapacityType] == spot {
+	if first.CapacityType == spotshare.Spot && len(c.nodes) == 1 && len(c.claims) == 1 && c.nodes[0].Labels[model.LabelCapacityType] == spotshare.Spot {
 		if len(kept) < spotFlexibility {
 			return plan.Verdict{Code: plan.SpotForbidden, Node: c.nodes[0].Name}
 		}

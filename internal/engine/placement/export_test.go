@@ -99,9 +99,6 @@ func Levels(s *model.Shape, ignore, preferTaints bool) []Level {
 	return all
 }
 
-// RestsOf returns how many remainders the slots of spot bins have.
-var RestsOf = restsOf
-
 // ScheduleRows is Schedule, and also returns the rows of the new claims as the plan itself counts them, by claim.
 func ScheduleRows(snap *model.Snapshot) (*plan.Provision, map[string]label.Row) {
 	s := newScheduler(snap, &Options{}, nil).decided()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/spotshare"
 )
 
 // fleet is the new nodes of a plan so far, and the ledger that counts them. A what-if packs into a clone.
@@ -87,7 +88,7 @@ func (f *fleet) clone(changing ...*poolState) *fleet {
 	c.bins, c.pools, c.ledger = slices.Clone(f.bins), slices.Clone(f.pools), f.ledger.Clone()
 	for _, ps := range changing {
 		own := *f.pools[ps.index]
-		own.spotShare, own.reservations, own.ledger = own.spotShare.clone(), c.reservations, c.ledger
+		own.spotShare, own.reservations, own.ledger = own.spotShare.Clone(), c.reservations, c.ledger
 		c.pools[ps.index] = &own
 	}
 	return c
@@ -122,7 +123,7 @@ func (f *fleet) open() {
 	for i, p := range f.snap.Pools {
 		ps := newPoolState(f.snap, p, f.cache.offeringsOf(p), f.reservations)
 		ps.index, ps.nodePrice, ps.ledger = i, f.opts.NodePriceOf(p.PoolSpec), f.ledger
-		ps.spotShare = spotShareOf(f.snap, p, f.opts.DecidedClaims)
+		ps.spotShare = spotshare.Of(f.snap, p, f.opts.DecidedClaims)
 		f.pools = append(f.pools, ps)
 	}
 	f.inversion.served = slices.Repeat([]int32{math.MaxInt32}, len(f.pools))

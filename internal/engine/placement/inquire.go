@@ -244,7 +244,8 @@ func (q *inquiry) askOfferings() {
 // askSpotShare determines which of the available types may still be launched within the spot share.
 func (q *inquiry) askSpotShare() {
 	if q.pool.spotShare != nil {
-		q.add(plan.Verdict{Code: plan.SpotShareReached, Have: q.pool.spotShare.percent}, q.pool.spotShare.open(q.pool, q.both))
+		_, classes := q.pool.offered(q.both)
+		q.add(plan.Verdict{Code: plan.SpotShareReached, Have: q.pool.spotShare.Percent()}, q.pool.spotShare.Open(classes))
 	}
 }
 

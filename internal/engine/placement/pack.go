@@ -107,7 +107,7 @@ func (k *packing) run(order packOrder, limit int) {
 		order.compare = func(a, b *packCandidate) int { return 0 }
 	}
 	for _, ps := range k.pools {
-		ps.spotShare.begin(ps.index, k.candidates)
+		k.beginShare(ps)
 	}
 	if k.inTurn {
 		k.takeTurns()
@@ -254,7 +254,7 @@ func (k *packing) tryOffer(s *binSearch, ps *poolState, o *offer, smaller bool) 
 		if s.found && !s.together && p.floor >= s.ratio {
 			return
 		}
-		if smaller && ps.spotShare.oversized(ps, p.typeOffering) {
+		if smaller && ps.spotShare.Oversized(p.kind, p.class) {
 			continue
 		}
 		if !ps.holdsNode(o, p.typeOffering) || ps.usedUp(p.typeOffering) ||

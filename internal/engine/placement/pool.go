@@ -8,6 +8,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/spotshare"
 )
 
 // poolState is the provisioning state of a pool: its limits, and cached facts about its types.
@@ -30,7 +31,7 @@ type poolState struct {
 	// paused are the taints for which launches are paused. New nodes are expected to have them, though the pool names none.
 	paused []model.PausedTaint
 	// spotShare limits the part of one type in one zone in the pool's spot capacity; nil without a limit.
-	spotShare *spotShare
+	spotShare *spotshare.Share
 }
 
 // minimum is a requirement of the pool with minValues of two or more: a claim must have that many values of the label.

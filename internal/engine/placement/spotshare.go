@@ -1,299 +1,152 @@
 package placement
 
 import (
-	"cmp"
-	"maps"
-	"math"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/spotshare"
 )
 
-// The limit on the part of a pool's spot capacity that one type in one zone may have (PoolSpec.MaxSpotShare). Clouds
-// reclaim spot machines by type and zone, so this limits the loss in one wave of interruptions.
-//
-// Representation: by (type, zone), the cpu of the existing nodes and of all that may become one; and the least cpu of
-// all of them together. A claim may become any of its types in any of its zones, so it counts for each. If every claim
-// listed everything, the second would exceed the limit. Hence a bin is launched in one slot: one zone, and the types
-// whose number leaves the same remainder. A claim that may also become something other than spot, created before there
-// was a share, counts for each and adds nothing to the whole. The number of slots is sufficient for the share, and each
-// has types of all sizes and families.
-//
-// Invariant: whatever the provider selects, a type in a zone has one node, or no more than its share of the pool's
-// capacity; and no node is larger than that share of the pool's final capacity, unless nothing smaller holds its
-// content. Bins are examined one by one, and what was within its share remains so, because the whole only grows. Cost:
-// the slots of a bin times its types.
+// Bins of pools with a limit on the share of one type in one zone; see package spotshare.
 
-// spotShare is the state of a pool's spot share.
-type spotShare struct {
-	percent int64
-	// rests is how many remainders there are.
-	rests int
-	load  map[typeZone]int64 // millicores
-	whole int64              // millicores
-	// version counts how often the permitted offerings were computed: new bins are chosen by the last result. fresh
-	// reports that no node was added since. stale reports that the last bin cost more than that result said.
-	version      int
-	fresh, stale bool
-	// most is the most cpu, in millicores, that one spot node should have: its share of the pool's least final
-	// capacity.
-	most int64
+// narrowToSlot narrows a bin that is about to be opened to the cheapest open slot, and reports whether there is one. A
+// bin that would cost more than expected is not opened if another one was opened before it, or if the shares changed
+// since it was chosen: another content may then be better.
+func (f *fleet) narrowToSlot(ps *poolState, b *bin, expected int64, more bool) bool {
+	if b.reservation != "" {
+		return true // a reservation is not spot
+	}
+	_, classes := ps.offeredTo(b, b.row)
+	for _, one := range ps.spotShare.Slots(b.kind, b.kinds, classes) {
+		row := slices.Clone(b.row) // copies of the bin share the row
+		if one.Class >= 0 {
+			ps.spec.Types.Classes[one.Class].Pin(f.snap.Space, row)
+		} else {
+			f.withoutSpot(row)
+		}
+		if f.unsuitable(b, one.Kinds, row) {
+			continue
+		}
+		if ps.spotShare.Declines(&one, expected, more) {
+			return false
+		}
+		ps.spotShare.Take(&one)
+		b.row, b.kinds = row, one.Kinds
+		b.typeOffering = ps.priced(b.kinds, b.row)[0]
+		b.lowest = b.price
+		b.use.Total, b.use.Price = ps.spec.Types.Largest(b.row, b.kinds, ps.limitsPrice)
+		b.free = ps.possibleRooms(b.row).Least(b.kind).Sub(b.used)
+		return true
+	}
+	return false
 }
 
-// typeZone is a type in a zone.
-type typeZone struct {
-	kind int
-	zone string
+// retrySeed continues with a seed for which no bin was opened; b is the best one, if any was found. If the open types in
+// zones have changed, the seed is tried again. Otherwise a bin that is not spot is opened, because other pods of that
+// bin may require spot, and the seed alone may not. If there is none, the seed is tried in the other pools. It returns
+// the opened bin, if any, and whether the seed may have a bin.
+func (k *packing) retrySeed(seed *packCandidate, b *bin, found bool) (*bin, bool) {
+	changed := false
+	for _, ps := range k.pools {
+		if ps.spotShare != nil && ps.spotShare.Outdated() {
+			ps.spotShare.Refresh()
+			changed = true
+		}
+	}
+	if changed || !found {
+		return nil, changed
+	}
+	ps := k.fleet.poolOf(b)
+	if ps.spotShare != nil {
+		if best, opened := k.withoutSpot(ps, seed); opened {
+			return best, true
+		}
+	}
+	k.shut[seed] = append(k.shut[seed], ps.index)
+	return nil, len(k.shut[seed]) < len(seed.offers)
 }
 
-const spotCapacity = "spot"
-
-// spotShareOf counts the pool's spot capacity. It returns nil where the pool has no limit.
-func spotShareOf(snap *model.Snapshot, p *model.Pool, decided []plan.NewClaim) *spotShare {
-	if p.MaxSpotShare <= 0 || p.MaxSpotShare >= 100 || p.Types == nil {
-		return nil
-	}
-	s := &spotShare{percent: p.MaxSpotShare, load: map[typeZone]int64{}}
-	zones := map[string]bool{}
-	for i := range p.Types.Classes {
-		if c := &p.Types.Classes[i]; c.CapacityType == spotCapacity {
-			zones[c.Zone] = true
+// withoutSpot opens a bin that is not spot for the seed in the pool.
+func (k *packing) withoutSpot(ps *poolState, seed *packCandidate) (*bin, bool) {
+	onDemand, asks := *seed, requestsSpecial(k.fleet.snap, seed.pending.group)
+	plainOnly, in := poolOffers{pool: ps.index}, seed.in(ps.index)
+	for i, o := range in.offers {
+		row := slices.Clone(o.row)
+		k.fleet.withoutSpot(row)
+		plain := ps.offer(k.fleet.snap.Space, row, asks)
+		if slices.ContainsFunc(plain.front, func(b typeOffering) bool { return plain.holds(seed.pending.group, b) }) {
+			plainOnly.offers = append(plainOnly.offers, plain)
+			if in.domains != nil {
+				plainOnly.domains = append(plainOnly.domains, in.domains[i])
+			}
 		}
 	}
-	s.rests = restsOf(int(s.percent), len(zones))
-	for _, n := range snap.Nodes {
-		if n.Pool == p.Name && !n.Deleting {
-			s.count(snap.Space, p, n)
-		}
+	onDemand.offers = []poolOffers{plainOnly}
+	best, found := k.bestBin(&onDemand)
+	if found = found && k.fleet.commit(ps, best, k.pace()); found {
+		seed.left = onDemand.left
+		ps.spotShare.Refresh()
 	}
-	for i := range decided {
-		if c := &decided[i]; c.Pool == p.Name {
-			s.countDecided(p, c.Options)
-		}
-	}
-	return s
+	return best, found
 }
 
-// restsOf returns how many remainders give enough slots in that many zones. While a fleet is small, twice as many slots
-// as shares are in use: each share is rounded down to whole nodes.
-func restsOf(percent, zones int) int {
-	shares := (100 + percent - 1) / percent
-	return max(1, (2*shares+zones-1)/max(1, zones))
+// withoutSpot removes spot from the capacity types of the row.
+func (f *fleet) withoutSpot(row label.Row) {
+	if key, known := f.snap.Space.Lookup(model.LabelCapacityType); known {
+		from, to := f.snap.Space.Span(key)
+		bitset.Set(row[from:to]).Remove(f.snap.Space.Atom(key, spotshare.Spot))
+	}
+}
+
+// fitsShare reports whether an offering of the pool that is not oversized holds a pod of the seed.
+func (k *packing) fitsShare(ps *poolState, seed *packCandidate) bool {
+	return ps.spotShare != nil && slices.ContainsFunc(seed.in(ps.index).offers, func(o *offer) bool {
+		return slices.ContainsFunc(k.rank(ps, o), func(p rankedOffering) bool {
+			return !ps.spotShare.Oversized(p.kind, p.class) && o.holds(seed.batch.pending.group, p.typeOffering)
+		})
+	})
+}
+
+// shareVersion changes whenever the spot share of a pool permits other offerings.
+func (k *packing) shareVersion() int {
+	version := 0
+	for _, ps := range k.pools {
+		if ps.spotShare != nil {
+			version += ps.spotShare.Version()
+		}
+	}
+	return version
+}
+
+// beginShare prepares the pool's spot share for the packing.
+func (k *packing) beginShare(ps *poolState) {
+	if ps.spotShare == nil {
+		return
+	}
+	var requested int64
+	for _, cand := range k.candidates {
+		if len(cand.in(ps.index).offers) > 0 {
+			requested += cand.batch.pending.group.Requests.At(quantity.CPU) * int64(len(cand.batch.left))
+		}
+	}
+	ps.spotShare.Begin(requested)
 }
 
 // shared reports whether the pool limits the share of one type in one zone.
 func (ps *poolState) shared() bool { return ps.spotShare != nil }
-
-// count adds a node: its capacity or, while it is not launched, all that it may become.
-func (s *spotShare) count(space *label.Space, p *model.Pool, n *model.Node) {
-	if n.Stage != model.Launching {
-		if n.Labels[model.LabelCapacityType] != spotCapacity {
-			return
-		}
-		cpu := n.Total.At(quantity.CPU)
-		s.whole += cpu
-		if kind, known := p.Types.Lookup(n.Labels[model.LabelType]); known {
-			s.load[typeZone{kind, n.Labels[model.LabelZone]}] += cpu
-		}
-		return
-	}
-	kinds := bitset.New(p.Types.Len())
-	for _, name := range n.Types {
-		if kind, known := p.Types.Lookup(name); known {
-			kinds.Add(kind)
-		}
-	}
-	_, classes := p.Types.Offered(n.Row)
-	zones := map[string]bool{}
-	for _, i := range classes {
-		if c := &p.Types.Classes[i]; c.CapacityType == spotCapacity && c.Types.Intersects(kinds) {
-			zones[c.Zone] = true
-		}
-	}
-	key, known := space.Lookup(model.LabelCapacityType)
-	certain := known && domainOf(space, n.Row, key) == space.Atom(key, spotCapacity)
-	s.take(p, kinds, slices.Sorted(maps.Keys(zones)), certain)
-}
-
-// countDecided adds a claim that is not in the snapshot, with its options.
-func (s *spotShare) countDecided(p *model.Pool, options []plan.Option) {
-	kinds, certain := bitset.New(p.Types.Len()), true
-	var zones []string
-	for _, o := range options {
-		certain = certain && o.CapacityType == spotCapacity
-		if kind, known := p.Types.Lookup(o.Type); known && o.CapacityType == spotCapacity {
-			kinds.Add(kind)
-			if !slices.Contains(zones, o.Zone) {
-				zones = append(zones, o.Zone)
-			}
-		}
-	}
-	s.take(p, kinds, zones, certain)
-}
-
-// take adds a node that will be one of the types in one of the zones. certain reports that it cannot be anything other
-// than spot.
-func (s *spotShare) take(p *model.Pool, kinds bitset.Set, zones []string, certain bool) {
-	if len(zones) == 0 || kinds.Empty() {
-		return
-	}
-	for kind := range kinds.All() {
-		for _, zone := range zones {
-			s.load[typeZone{kind, zone}] += p.Types.Total[kind].At(quantity.CPU)
-		}
-	}
-	if certain {
-		s.whole += leastCPU(p, kinds)
-	}
-	s.fresh = false
-}
-
-// begin prepares for a packing. One node of each type in each zone is within the share regardless of its size. So that
-// it is not too large, its size should not exceed the share of the existing capacity plus the requests of the pool's
-// candidates, where smaller types suffice.
-func (s *spotShare) begin(pool int, cands []*packCandidate) {
-	if s == nil {
-		return
-	}
-	s.refresh()
-	whole := s.whole
-	for _, cand := range cands {
-		if len(cand.in(pool).offers) == 0 {
-			continue
-		}
-		whole += cand.batch.pending.group.Requests.At(quantity.CPU) * int64(len(cand.batch.left))
-	}
-	s.most = whole * s.percent / 100
-}
-
-// oversized reports whether the offering is a spot node of more than its share.
-func (s *spotShare) oversized(ps *poolState, p typeOffering) bool {
-	return ps.spec.Types.Classes[p.class].CapacityType == spotCapacity && ps.spec.Types.Total[p.kind].At(quantity.CPU) > s.most
-}
-
-// refresh makes the choice of new bins use the offerings that are permitted now. It does nothing for nil.
-func (s *spotShare) refresh() {
-	if s != nil {
-		s.version++
-		s.fresh, s.stale = true, false
-	}
-}
 
 // openList lists every type available in one of the classes, at its cheapest offering within its share, cheapest first.
 func (ps *poolState) openList(classes []int) []typeOffering {
 	x := ps.spec.Types
 	list := make([]typeOffering, 0, x.Len())
 	for t := range x.Len() {
-		best, whole := -1, ps.spotShare.whole+x.Total[t].At(quantity.CPU)
-		for _, i := range classes {
-			c := &x.Classes[i]
-			if c.Types.Has(t) && (best < 0 || c.Price[t] < x.Classes[best].Price[t]) &&
-				(c.CapacityType != spotCapacity || ps.spotShare.admits(ps.spec, typeZone{t, c.Zone}, whole)) {
-				best = i
-			}
-		}
-		if best >= 0 {
+		if best := ps.spotShare.Cheapest(t, classes); best >= 0 {
 			list = append(list, typeOffering{kind: t, class: best, price: x.Classes[best].Price[t]})
 		}
 	}
 	sortOfferings(list)
 	return list
-}
-
-func leastCPU(p *model.Pool, kinds bitset.Set) int64 {
-	least := int64(math.MaxInt64)
-	for kind := range kinds.All() {
-		least = min(least, p.Types.Total[kind].At(quantity.CPU))
-	}
-	return least
-}
-
-// admits reports whether a node of the type in the zone is within its share if the pool then has the given whole.
-func (s *spotShare) admits(p *model.Pool, at typeZone, whole int64) bool {
-	load := s.load[at]
-	return load == 0 || (load+p.Types.Total[at.kind].At(quantity.CPU))*100 <= s.percent*whole
-}
-
-// open returns the types of which a node may be launched within the row: on-demand, or spot within the share.
-func (s *spotShare) open(ps *poolState, row label.Row) bitset.Set {
-	set := bitset.New(ps.spec.Types.Len())
-	_, classes := ps.offered(row)
-	for _, i := range classes {
-		c := &ps.spec.Types.Classes[i]
-		for kind := range c.Types.All() {
-			whole := s.whole + ps.spec.Types.Total[kind].At(quantity.CPU)
-			if c.CapacityType != spotCapacity || s.admits(ps.spec, typeZone{kind, c.Zone}, whole) {
-				set.Add(kind)
-			}
-		}
-	}
-	return set
-}
-
-// ExceededSpotShare returns the greatest part of the pool's spot capacity, in percent rounded up, that one type in one
-// zone has, among those that exceed their share by a whole node; 0 when there is none. A share that was met at launch
-// can be exceeded when other nodes are removed. decided are claims that are not in the snapshot.
-func ExceededSpotShare(snap *model.Snapshot, pool string, decided []plan.NewClaim) int64 {
-	p := snap.Pool(pool)
-	if p == nil {
-		return 0
-	}
-	s := spotShareOf(snap, p, decided)
-	if s == nil || s.whole <= 0 {
-		return 0
-	}
-	var worst int64
-	for at, load := range s.load {
-		if (load-p.Types.Total[at.kind].At(quantity.CPU))*100 >= s.percent*s.whole {
-			worst = max(worst, (load*100+s.whole-1)/s.whole)
-		}
-	}
-	return worst
-}
-
-// Largest is a type in a zone with its part of a pool's spot capacity.
-type Largest struct {
-	Type, Zone string
-	Percent    int64 // rounded up
-}
-
-// LargestSpotShare returns the type in a zone that will have the most of the pool's spot capacity when each of the
-// claims becomes its cheapest option; of equals the first by name. It is false where the pool has no share limit or no
-// spot capacity.
-func LargestSpotShare(snap *model.Snapshot, pool string, claims []plan.NewClaim) (Largest, bool) {
-	p := snap.Pool(pool)
-	if p == nil {
-		return Largest{}, false
-	}
-	claims = slices.Clone(claims)
-	for i := range claims {
-		claims[i].Options = claims[i].Options[:min(1, len(claims[i].Options))]
-	}
-	s := spotShareOf(snap, p, claims)
-	if s == nil || s.whole <= 0 {
-		return Largest{}, false
-	}
-	var worst Largest
-	for at, load := range s.load {
-		one := Largest{p.Types.Catalog.Types[at.kind].Name, at.zone, min(100, (load*100+s.whole-1)/s.whole)}
-		if one.Percent > worst.Percent || one.Percent == worst.Percent && cmp.Or(cmp.Compare(one.Type, worst.Type),
-			cmp.Compare(one.Zone, worst.Zone)) < 0 {
-			worst = one
-		}
-	}
-	return worst, true
-}
-
-// clone returns an independent copy; nil for nil.
-func (s *spotShare) clone() *spotShare {
-	if s == nil {
-		return nil
-	}
-	c := *s
-	c.load = maps.Clone(s.load)
-	return &c
 }

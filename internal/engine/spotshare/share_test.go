@@ -1,4 +1,4 @@
-package placement_test
+package spotshare_test
 
 import (
 	"fmt"
@@ -9,16 +9,16 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
-	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/engine/spotshare"
 )
 
 // TestRestsOfShares: there are twice as many slots as shares, and no more than the zones need for that.
 func TestRestsOfShares(t *testing.T) {
 	var got []string
 	for _, at := range [][2]int{{1, 3}, {10, 3}, {33, 1}, {34, 1}, {50, 1}, {60, 1}, {99, 1}, {60, 3}, {60, 6}} {
-		got = append(got, fmt.Sprintf("%d%% in %d: %d", at[0], at[1], placement.RestsOf(at[0], at[1])))
+		got = append(got, fmt.Sprintf("%d%% in %d: %d", at[0], at[1], spotshare.RestsOf(at[0], at[1])))
 	}
 	want := []string{
 		"1% in 3: 67", "10% in 3: 7", "33% in 1: 8", "34% in 1: 6", "50% in 1: 4", "60% in 1: 4", "99% in 1: 4", "60% in 3: 2", "60% in 6: 1",
@@ -69,7 +69,7 @@ func TestUncertainSpot(t *testing.T) {
 				b.UpsertNode(n)
 			}
 			decided := []plan.NewClaim{{Name: "new", Pool: "pool", Options: test.options}}
-			got := placement.ExceededSpotShare(b.Snapshot(time.Unix(0, 0)), "pool", decided)
+			got := spotshare.Exceeded(b.Snapshot(time.Unix(0, 0)), "pool", decided)
 			if got != test.want {
 				t.Errorf("one type in one zone has %d%%, want %d%%", got, test.want)
 			}

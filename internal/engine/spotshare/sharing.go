@@ -1,4 +1,4 @@
-package placement
+package spotshare
 
 import (
 	"cmp"
@@ -8,14 +8,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // Sharing keeps nodes that are launched from a pool's template alone, for no particular pod, within the pool's spot
-// share (spotshare.go). Existing nodes, claims in flight, and claims narrowed before count.
+// share. Existing nodes, claims in flight, and claims narrowed before count.
 type Sharing struct {
 	pool  *model.Pool
-	share *spotShare
+	share *Share
 	// more is how many nodes are still to come, including the current one: the share is that of the final number.
 	more int64
 }
@@ -25,11 +24,11 @@ type Sharing struct {
 // a claim of few types would not satisfy.
 func NewSharing(snap *model.Snapshot, p *model.Pool, nodes int64) *Sharing {
 	variety := slices.ContainsFunc(p.Requirements, func(r label.Requirement) bool { return r.MinValues > 1 })
-	spotShare := spotShareOf(snap, p, nil)
-	if spotShare == nil || variety {
+	share := Of(snap, p, nil)
+	if share == nil || variety {
 		return nil
 	}
-	return &Sharing{p, spotShare, nodes}
+	return &Sharing{p, share, nodes}
 }
 
 // Clone returns a copy for tentative claims: narrowing a claim with it does not change s.
@@ -37,7 +36,7 @@ func (s *Sharing) Clone() *Sharing {
 	if s == nil {
 		return nil
 	}
-	return &Sharing{s.pool, s.share.clone(), s.more}
+	return &Sharing{s.pool, s.share.Clone(), s.more}
 }
 
 // Narrow restricts the claim to the cheapest permitted slot: on-demand, or spot of types of one size in one zone. It
@@ -51,20 +50,20 @@ func (s *Sharing) Narrow(c *plan.NewClaim) plan.Verdict {
 	if !found {
 		return plan.Verdict{Code: plan.SpotShareReached, Have: s.share.percent}
 	}
-	if one.class < 0 {
+	if one.Class < 0 {
 		c.Requirements = append(slices.Clone(c.Requirements),
-			label.Requirement{Key: model.LabelCapacityType, Operator: label.NotIn, Values: []string{spotCapacity}})
+			label.Requirement{Key: model.LabelCapacityType, Operator: label.NotIn, Values: []string{Spot}})
 		return plan.Verdict{}
 	}
-	zone := s.pool.Types.Classes[one.class].Zone
+	zone := s.pool.Types.Classes[one.Class].Zone
 	var names []string
-	for kind := range one.kinds.All() {
+	for kind := range one.Kinds.All() {
 		names = append(names, s.pool.Types.Catalog.Types[kind].Name)
 	}
 	slices.Sort(names)
-	c.Requirements = exactly(c.Requirements, map[string][]string{model.LabelZone: {zone}, model.LabelCapacityType: {spotCapacity},
+	c.Requirements = exactly(c.Requirements, map[string][]string{model.LabelZone: {zone}, model.LabelCapacityType: {Spot},
 		model.LabelType: names})
-	s.share.take(s.pool, one.kinds, []string{zone}, true)
+	s.share.Take(&one)
 	return plan.Verdict{}
 }
 
@@ -79,14 +78,14 @@ func exactly(requirements []label.Requirement, values map[string][]string) []lab
 
 // cheapest returns the cheapest permitted slot, of equals the one with the least load. The class is -1 for capacity
 // other than spot.
-func (s *Sharing) cheapest() (slot, bool) {
+func (s *Sharing) cheapest() (Slot, bool) {
 	p := s.pool
-	var list []slot
+	var list []Slot
 	_, classes := p.Types.Offered(p.Start)
 	for _, i := range classes {
-		if p.Types.Classes[i].CapacityType != spotCapacity {
+		if p.Types.Classes[i].CapacityType != Spot {
 			if one, found := s.slotOf(i, p.Eligible.Clone()); found {
-				one.class = -1
+				one.Class = -1
 				list = append(list, one)
 			}
 			continue
@@ -104,20 +103,20 @@ func (s *Sharing) cheapest() (slot, bool) {
 		}
 	}
 	if len(list) == 0 {
-		return slot{}, false
+		return Slot{}, false
 	}
-	return slices.MinFunc(list, func(x, y slot) int { return cmp.Or(cmp.Compare(x.price, y.price), cmp.Compare(x.load, y.load)) }), true
+	return slices.MinFunc(list, func(x, y Slot) int { return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.load, y.load)) }), true
 }
 
 // slotOf returns a class with those of the types that are within their shares and as large as the cheapest of them:
 // with types of all sizes, the largest would count for the load of each and the smallest for the whole.
-func (s *Sharing) slotOf(class int, kinds bitset.Set) (slot, bool) {
+func (s *Sharing) slotOf(class int, kinds bitset.Set) (Slot, bool) {
 	p, c := s.pool, &s.pool.Types.Classes[class]
-	one, best := slot{class: class, kinds: bitset.New(p.Types.Len())}, -1
+	one, best := Slot{Class: class, Kinds: bitset.New(p.Types.Len())}, -1
 	var within []int
 	for kind := range kinds.All() {
 		cpu := cpuOf(p, kind)
-		if !c.Types.Has(kind) || c.CapacityType == spotCapacity && !s.share.admits(p, typeZone{kind, c.Zone}, s.share.whole+cpu*s.more) {
+		if !c.Types.Has(kind) || c.CapacityType == Spot && !s.share.admits(typeZone{kind, c.Zone}, s.share.whole+cpu*s.more) {
 			continue
 		}
 		within = append(within, kind)
@@ -130,12 +129,10 @@ func (s *Sharing) slotOf(class int, kinds bitset.Set) (slot, bool) {
 	}
 	for _, kind := range within {
 		if cpuOf(p, kind) == cpuOf(p, best) {
-			one.kinds.Add(kind)
+			one.Kinds.Add(kind)
 			one.load = max(one.load, s.share.load[typeZone{kind, c.Zone}])
 		}
 	}
-	one.price = c.Price[best]
+	one.Price = c.Price[best]
 	return one, true
 }
-
-func cpuOf(p *model.Pool, kind int) int64 { return p.Types.Total[kind].At(quantity.CPU) }
