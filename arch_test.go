@@ -296,6 +296,22 @@ var importRules = []importRule{
 		because: "user data is a function of its request: launch templates are found again by a hash of it",
 	},
 	{
+		from:    "./internal/engine/placement/simplex",
+		never:   []string{"./..."},
+		because: "a linear program is numbers; what they are worth is decided elsewhere",
+	},
+	{
+		from:    "./internal/engine/placement/tally",
+		never:   []string{"./..."},
+		because: "a tally counts by number; the rules know what the numbers stand for",
+	},
+	{
+		from:    "./internal/engine/placement/relax",
+		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/quantity"},
+		because: "in which order preferences are dropped follows from the pods alone, not from where they fit",
+	},
+	{
 		from:    "./internal/engine/spotshare",
 		never:   []string{"./internal/engine/..."},
 		except:  []string{"./internal/engine/bitset", "./internal/engine/label", "./internal/engine/model", "./internal/engine/plan", "./internal/engine/quantity"},

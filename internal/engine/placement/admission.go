@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/tally"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -118,14 +119,14 @@ func (ad *admission) firstOnAnyHost(rs *rules) bool {
 
 // onHost returns how many more pods of the group the rules by hostname permit on a place with the tally. first permits
 // the first pods of a self-affine group to make the place their domain.
-func (ad *admission) onHost(rs *rules, have *tally, first bool) (int, plan.Verdict) {
+func (ad *admission) onHost(rs *rules, have *tally.Tally, first bool) (int, plan.Verdict) {
 	limit, v := rs.limitOnHost(have)
 	if limit == 0 {
 		return 0, v
 	}
 	for _, a := range rs.hostAffinities {
 		mayBeFirst := first && a.first(ad.counters.totals) && (a.separate || ad.firstOnAnyHost(rs))
-		if have.at(a.slot) == 0 && !mayBeFirst {
+		if have.At(a.slot) == 0 && !mayBeFirst {
 			return 0, plan.Verdict{Code: plan.AffinityUnmet, Key: rs.host}
 		}
 	}
@@ -328,13 +329,13 @@ func (rs *rules) onAnyHost() bool {
 }
 
 // limitOnHost returns how many more pods spread and anti-affinity by hostname permit on a place with the tally.
-func (rs *rules) limitOnHost(t *tally) (int, plan.Verdict) {
+func (rs *rules) limitOnHost(t *tally.Tally) (int, plan.Verdict) {
 	limit := math.MaxInt32
-	if t.nameless {
+	if t.Nameless {
 		return rs.limitNameless()
 	}
 	for _, s := range rs.hostSpreads {
-		have := t.at(s.slot)
+		have := t.At(s.slot)
 		switch {
 		case s.self:
 			limit = min(limit, max(0, s.maxSkew-have))
@@ -346,7 +347,7 @@ func (rs *rules) limitOnHost(t *tally) (int, plan.Verdict) {
 		}
 	}
 	for _, slot := range rs.hostApart {
-		if t.at(slot) > 0 {
+		if t.At(slot) > 0 {
 			return 0, plan.Verdict{Code: plan.AntiAffinityBlocked, Key: rs.host}
 		}
 	}

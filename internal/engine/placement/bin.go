@@ -6,6 +6,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/tally"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
@@ -52,7 +53,7 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 func (f *fleet) copyOf(b *bin, row label.Row, kinds bitset.Set) *bin {
 	c := &bin{typeOffering: b.typeOffering, pool: b.pool, row: row, kinds: kinds, lowest: b.lowest, used: b.used.Clone(),
 		reservation: b.reservation, use: b.use}
-	c.free, c.tally, c.ports, c.claims = b.free.Clone(), b.tally.clone(), b.ports, b.claims
+	c.free, c.tally, c.ports, c.claims = b.free.Clone(), b.tally.Clone(), b.ports, b.claims
 	return c
 }
 
@@ -132,8 +133,8 @@ func (f *fleet) takeReservation(b *bin) bool {
 func (f *fleet) refill(b *bin) {
 	b.free = f.widest(b)
 	b.used = make(quantity.Vector, len(b.free))
-	b.tally, b.ports, b.claims = tally{}, nil, nil
-	b.tally.addDaemons(f.poolOf(b).daemons)
+	b.tally, b.ports, b.claims = tally.Tally{}, nil, nil
+	addDaemons(&b.tally, f.poolOf(b).daemons)
 	for _, s := range b.placed {
 		f.fillUp(b, s.pending, len(s.pods))
 	}
@@ -285,8 +286,8 @@ func (b *bin) restart(ps *poolState, p typeOffering, o *offer, slots int) *bin {
 	clear(b.used)
 	b.planned, b.ports, b.claims = b.planned[:0], nil, nil
 	b.reservation, b.use = "", model.Use{}
-	b.tally.restart(slots)
-	b.tally.addDaemons(ps.daemons)
+	b.tally.Restart(slots)
+	addDaemons(&b.tally, ps.daemons)
 	return b
 }
 

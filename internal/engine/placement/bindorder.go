@@ -5,6 +5,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/tally"
 )
 
 // An order in which the pods of the plan can be bound, each admissible at its turn. It is the order of assignment to
@@ -35,7 +36,7 @@ type bindTarget struct {
 	placed []placedPods
 	// unbound is how many unbound pods each of the placed has.
 	unbound []int
-	tally   tally
+	tally   tally.Tally
 	row     label.Row
 	taints  []model.Taint
 }
@@ -97,10 +98,10 @@ func (o *bindOrder) bindings() []binding {
 // bindings appends the bindings of a place's pods, and removes them from its tally. Pods that count where they run for
 // now get no binding yet.
 func (p *place) bindings(bindings []binding, row label.Row, taints []model.Taint, stay map[*model.Pod]bool) []binding {
-	b := &bindTarget{placed: p.placed, unbound: make([]int, len(p.placed)), tally: p.tally.clone(), row: row, taints: taints}
+	b := &bindTarget{placed: p.placed, unbound: make([]int, len(p.placed)), tally: p.tally.Clone(), row: row, taints: taints}
 	for i, s := range p.placed {
 		for _, slot := range s.pending.hard().hostTouched {
-			b.tally.add(slot, -len(s.pods))
+			b.tally.Add(slot, -len(s.pods))
 		}
 		if stay[s.pods[0]] { // restored one by one, so each is a share of its own
 			continue
@@ -138,8 +139,8 @@ func (b *bindTarget) count(counters *counters, i int) {
 		c.put(counters.snap.Space, b.row, 1, b.taints)
 	}
 	for _, slot := range rules.hostTouched {
-		b.tally.add(slot, 1)
-		if !b.tally.nameless {
+		b.tally.Add(slot, 1)
+		if !b.tally.Nameless {
 			counters.totals[slot]++
 		}
 	}

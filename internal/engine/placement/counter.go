@@ -1,13 +1,13 @@
 package placement
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/tally"
 )
 
 // Counting pods in topology domains.
@@ -17,7 +17,7 @@ import (
 // per run from the counts of the nodes, and changes as pods are assigned to domains.
 //
 // The hostname is different: every node and every bin is a domain of its own. So its counts are stored with the node or
-// bin, as a tally: a short list of (slot, count). A slot is a mark that some rule counts by hostname.
+// bin, as a tally. A slot is a mark that some rule counts by hostname.
 
 // counter counts one mark by domain. If it is open whether a node counts, or which domain it will be in, its pods are
 // included in the upper bound of a domain and not in the certain count.
@@ -307,18 +307,17 @@ func (c *counter) visit(space *label.Space, row label.Row, taints []model.Taint,
 }
 
 // tallyOf returns the node's own counts by slot, including those of expected daemons.
-func (c *counters) tallyOf(n *model.Node, daemons []daemonPod) tally {
-	t := tally{nameless: c.nameless(n)}
-	if t.nameless {
+func (c *counters) tallyOf(n *model.Node, daemons []daemonPod) tally.Tally {
+	t := tally.Tally{Nameless: c.nameless(n)}
+	if t.Nameless {
 		return t
 	}
 	for _, m := range n.Counts {
 		if slot := c.slotOf[m.Mark]; slot >= 0 {
-			t.list = append(t.list, slotCount{slot, m.Count})
+			t.Add(slot, m.Count)
 		}
 	}
-	sortSlots(t.list)
-	t.addDaemons(daemons)
+	addDaemons(&t, daemons)
 	return t
 }
 
@@ -348,80 +347,6 @@ func domainOf(space *label.Space, row label.Row, key label.Key) int {
 		return -1
 	}
 	return atom
-}
-
-// tally counts marks on one node or bin: a list by ascending slot, so that a search takes the logarithm of its length.
-// The tally of a bin being filled is read often. It has its counts by slot instead, and its list contains, in any
-// order, the slots in use.
-type tally struct {
-	list   []slotCount
-	bySlot []int
-	// nameless reports that the node is in no domain of hostnames.
-	nameless bool
-}
-
-type slotCount struct{ slot, count int }
-
-// compareSlot orders the list of a tally.
-func compareSlot(c slotCount, slot int) int { return cmp.Compare(c.slot, slot) }
-
-func (t *tally) at(slot int) int {
-	if t.bySlot != nil {
-		return t.bySlot[slot]
-	}
-	if at, found := slices.BinarySearchFunc(t.list, slot, compareSlot); found {
-		return t.list[at].count
-	}
-	return 0
-}
-
-func (t *tally) add(slot, n int) {
-	if t.bySlot != nil {
-		if t.bySlot[slot] == 0 {
-			t.list = append(t.list, slotCount{slot: slot})
-		}
-		t.bySlot[slot] += n
-		return
-	}
-	if last := len(t.list) - 1; last < 0 || t.list[last].slot < slot { // marks mostly arrive in ascending order
-		t.list = append(t.list, slotCount{slot, n})
-		return
-	}
-	at, found := slices.BinarySearchFunc(t.list, slot, compareSlot)
-	if !found {
-		t.list = slices.Insert(t.list, at, slotCount{slot: slot})
-	}
-	t.list[at].count += n
-}
-
-// restart empties a tally with counts by slot; slots is the number of slots.
-func (t *tally) restart(slots int) {
-	for _, c := range t.list {
-		if c.slot < len(t.bySlot) {
-			t.bySlot[c.slot] = 0
-		}
-	}
-	t.list = t.list[:0]
-	if len(t.bySlot) != slots {
-		t.bySlot = make([]int, slots)
-	}
-}
-
-// clone returns a list tally with the same counts.
-func (t *tally) clone() tally {
-	if t.bySlot == nil {
-		return tally{list: slices.Clone(t.list), nameless: t.nameless}
-	}
-	list := make([]slotCount, len(t.list))
-	for i, c := range t.list {
-		list[i] = slotCount{c.slot, t.at(c.slot)}
-	}
-	sortSlots(list)
-	return tally{list: list, nameless: t.nameless}
-}
-
-func sortSlots(list []slotCount) {
-	slices.SortFunc(list, func(a, b slotCount) int { return cmp.Compare(a.slot, b.slot) })
 }
 
 // assign adds n pods of the group to the counters of the domain.

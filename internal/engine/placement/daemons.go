@@ -5,6 +5,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/tally"
 )
 
 // The daemons that matter are those that affect pods by hostname or are affected by them: a rule by hostname selects
@@ -73,10 +74,10 @@ func (c *counters) coming(n *model.Node) []daemonPod {
 }
 
 // addDaemons counts the daemons.
-func (t *tally) addDaemons(daemons []daemonPod) {
+func addDaemons(t *tally.Tally, daemons []daemonPod) {
 	for _, d := range daemons {
 		for _, slot := range d.slots {
-			t.add(slot, 1)
+			t.Add(slot, 1)
 		}
 	}
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// Exports for the reference implementations ("twins"): a run's view of a rule, and the levels of a group, as plain
-// data.
+// Exports for the reference implementations ("twins"): a run's view of a rule, as plain data.
 
 // Domains is what a rule between pods reads: by value of its key, the largest and the certain counts, and which domains
 // may exist and do exist. For the hostname, Hosts has the counts by node instead.
@@ -47,8 +46,8 @@ func domainsOf(snap *model.Snapshot, key string, compile func(*counters, *rules)
 		Certain: map[string]bool{}, Hosts: map[string]int{}}
 	if len(c.all) == 0 {
 		for _, n := range snap.Nodes {
-			tally := c.tallyOf(n, c.coming(n))
-			if count := tally.at(0); count > 0 {
+			have := c.tallyOf(n, c.coming(n))
+			if count := have.At(0); count > 0 {
 				d.Hosts[n.Name] = count
 			}
 		}
@@ -81,22 +80,6 @@ func (d *Domains) read(space *label.Space, c *counter) {
 		d.Elsewhere += n
 	}
 	d.Elsewhere -= named
-}
-
-// Level is what is in force at a level of relaxation: indexes of the shape's lists.
-type Level struct {
-	Spreads, Terms []int
-	Preference     int
-	AvoidTaints    bool
-}
-
-// Levels returns the levels of a shape, the first one first.
-func Levels(s *model.Shape, ignore, preferTaints bool) []Level {
-	var all []Level
-	for _, l := range levels(s, ignore, preferTaints) {
-		all = append(all, Level{Spreads: l.spreads, Terms: l.terms, Preference: l.preference, AvoidTaints: l.avoidTaints})
-	}
-	return all
 }
 
 // ScheduleRows is Schedule, and also returns the rows of the new claims as the plan itself counts them, by claim.

@@ -54,7 +54,7 @@ func (pg *pendingGroup) untolerated(taints []model.Taint) (model.Taint, bool) {
 	if taint, no := model.Untolerated(taints, pg.group.Tolerations); no {
 		return taint, true
 	}
-	if !pg.levels[pg.at].avoidTaints {
+	if !pg.levels[pg.at].AvoidTaints {
 		return model.Taint{}, false
 	}
 	return model.Avoided(taints, pg.group.Tolerations)
@@ -156,7 +156,7 @@ func (f *fitChecker) put(pg *pendingGroup, p *place, n int) {
 	requests := pg.group.Requests[:min(len(pg.group.Requests), len(p.free))]
 	p.free.AddScaled(requests, -int64(n))
 	for _, slot := range pg.rules.hostTouched {
-		p.tally.add(slot, n)
+		p.tally.Add(slot, n)
 	}
 	if len(pg.group.HostPorts) > 0 {
 		p.ports = append(slices.Clip(p.ports), pg.group.HostPorts...)

@@ -157,7 +157,7 @@ func (l *launcher) asOne(ps *poolState, set []*bin) *bin {
 		return nil
 	}
 	f, one := l.fleet, &bin{pool: ps.index, typeOffering: typeOffering{kind: kind}, row: slices.Clone(ps.spec.Start)}
-	one.tally.addDaemons(ps.daemons)
+	addDaemons(&one.tally, ps.daemons)
 	for _, b := range set {
 		if !l.addContent(one, ps, b) {
 			return nil
@@ -195,7 +195,7 @@ func (l *launcher) addContent(one *bin, ps *poolState, b *bin) bool {
 			return false
 		}
 		for _, slot := range s.pending.rules.hostTouched {
-			one.tally.add(slot, len(s.pods))
+			one.tally.Add(slot, len(s.pods))
 		}
 		one.ports = append(one.ports, s.pending.group.HostPorts...)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/tally"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
@@ -14,7 +15,7 @@ type place struct {
 	free quantity.Vector
 	// shared reports that free is the node's own vector, which must be copied before a change.
 	shared bool
-	tally  tally
+	tally  tally.Tally
 	ports  []model.HostPort
 	claims []string
 	placed []placedPods
@@ -142,7 +143,7 @@ func (e *existingNodes) firstOn(batch *domainBatch, n *target) Fit {
 func (e *existingNodes) onto(pg *pendingGroup, n *target, pods []*model.Pod) {
 	e.fit.put(pg, &n.place, len(pods))
 	e.slack[n.at] = model.SlackOf(n.free)
-	if !n.tally.nameless {
+	if !n.tally.Nameless {
 		e.counters.addHosts(pg.rules, len(pods))
 	}
 	n.placed = append(n.placed, placedPods{pg, pods})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/simplex"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -48,7 +49,7 @@ type packing struct {
 	// rows and prices are the available offerings, for the duals; tableau is the memory for solving them.
 	rows    [][]float64
 	prices  []float64
-	tableau tableau
+	tableau simplex.Tableau
 	// least is, per resource, the smallest request: with less free capacity, a bin is full.
 	least quantity.Vector
 	// cpus and memories are the candidates' requests of cpu and memory. They decide most cases without access to the

@@ -84,7 +84,7 @@ func (k *packing) next(b *bin, i int) int {
 		if memories[i] == allPacked {
 			continue
 		}
-		if k.examined++; cpus[i] <= free.CPU && memories[i] <= free.Memory && (apart[i] == noSlot || b.tally.at(apart[i]) == 0) {
+		if k.examined++; cpus[i] <= free.CPU && memories[i] <= free.Memory && (apart[i] == noSlot || b.tally.At(apart[i]) == 0) {
 			break
 		}
 	}

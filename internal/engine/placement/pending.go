@@ -7,6 +7,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/relax"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -24,7 +25,7 @@ type pendingGroup struct {
 	attempted bool
 	// levels are the levels of relaxation. at is the current one, and rules are its rules. compiled are the rules of
 	// the levels that were needed so far.
-	levels   []level
+	levels   []relax.Level
 	at       int
 	rules    *rules
 	compiled map[int]*rules
@@ -106,20 +107,20 @@ func (q *queue) fill() {
 }
 
 // levels lists what is in force for pods of the shape, step by step.
-func (q *queue) levels(s *model.Shape, preferTaints bool) []level {
+func (q *queue) levels(s *model.Shape, preferTaints bool) []relax.Level {
 	if q.opts.IgnoreSoftSpread && slices.ContainsFunc(s.Spread, func(c model.Spread) bool { return c.Soft }) {
-		list := levels(s, q.opts.IgnorePreferences, preferTaints)
+		list := relax.Levels(s, q.opts.IgnorePreferences, preferTaints)
 		for i := range list {
-			list[i].spreads = slices.DeleteFunc(list[i].spreads, func(at int) bool { return s.Spread[at].Soft })
+			list[i].Spreads = slices.DeleteFunc(list[i].Spreads, func(at int) bool { return s.Spread[at].Soft })
 		}
 		return list
 	}
-	return levels(s, q.opts.IgnorePreferences, preferTaints)
+	return relax.Levels(s, q.opts.IgnorePreferences, preferTaints)
 }
 
 // softly reports whether soft topology spread is in force for the group.
 func (pg *pendingGroup) softly() bool {
-	return slices.ContainsFunc(pg.levels[pg.at].spreads, func(i int) bool { return pg.group.Spread[i].Soft })
+	return slices.ContainsFunc(pg.levels[pg.at].Spreads, func(i int) bool { return pg.group.Spread[i].Soft })
 }
 
 // compile compiles the rules of all groups and counts the pods on nodes.
@@ -167,7 +168,7 @@ func (pg *pendingGroup) force(at int) { pg.at, pg.rules = at, pg.compiled[at] }
 
 // rowsAt returns the group's alternatives, narrowed by the preferred term in force.
 func (q *queue) rowsAt(pg *pendingGroup) []label.Row {
-	i := pg.levels[pg.at].preference
+	i := pg.levels[pg.at].Preference
 	if i < 0 {
 		return pg.group.Rows
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/relax"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
@@ -341,7 +342,7 @@ func TestLevelsAgainstTheTwin(t *testing.T) {
 		w, p := relaxWorld(seed)
 		in := wishes{spread: p.Spread, terms: p.Terms, preferred: p.Preferred, avoid: true}
 		shape := w.snapshot(nil).Groups[0].Shape
-		for i, l := range placement.Levels(shape, false, true) {
+		for i, l := range relax.Levels(shape, false, true) {
 			var spread []model.Spread
 			for _, at := range l.Spreads {
 				spread = append(spread, shape.Spread[at])
@@ -367,7 +368,7 @@ func TestLevelsAgainstTheTwin(t *testing.T) {
 				t.Fatalf("seed %d, level %d: avoids taints: %v", seed, i, l.AvoidTaints)
 			}
 			var more bool
-			if in, more = in.less(); !more && i+1 != len(placement.Levels(shape, false, true)) {
+			if in, more = in.less(); !more && i+1 != len(relax.Levels(shape, false, true)) {
 				t.Fatalf("seed %d: there are levels after %d, when no preference is left", seed, i)
 			}
 		}

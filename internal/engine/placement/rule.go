@@ -1,12 +1,12 @@
 package placement
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/relax"
 )
 
 // The rules between pods of a group, compiled for a run: which counters they read, and which counters the group's own
@@ -69,92 +69,14 @@ func (a hostAffinity) first(totals []int) bool { return a.self && totals[a.slot]
 // none reports whether nothing between pods concerns the group by domain.
 func (r *rules) none() bool { return len(r.pins) == 0 }
 
-// level is the set of the group's preferences that are still in force.
-type level struct {
-	spreads []int
-	terms   []int
-	// preference is the index of the preferred node affinity term in force, -1 for none.
-	preference int
-	// avoidTaints: PreferNoSchedule taints that are not tolerated are avoided.
-	avoidTaints bool
-}
-
-// levels lists what is in force, step by step (docs/scheduling.md): first everything, then without the heaviest
-// preferred pod affinity, the next, then preferred anti-affinity, preferred node affinity, soft spread, and last the
-// avoidance of PreferNoSchedule taints. ignore keeps only the hard rules.
-func levels(s *model.Shape, ignore, preferTaints bool) []level {
-	hard := level{preference: -1}
-	var affinity, anti, soft, preferred []int
-	for i := range s.Spread {
-		if s.Spread[i].Soft {
-			soft = append(soft, i)
-		} else {
-			hard.spreads = append(hard.spreads, i)
-		}
-	}
-	for i := range s.Terms {
-		switch t := &s.Terms[i]; {
-		case t.Required():
-			hard.terms = append(hard.terms, i)
-		case t.Anti:
-			anti = append(anti, i)
-		default:
-			affinity = append(affinity, i)
-		}
-	}
-	for i := range s.Preferred {
-		preferred = append(preferred, i)
-	}
-	if ignore {
-		return []level{hard}
-	}
-	lightest := func(a, b int) int {
-		return cmp.Or(cmp.Compare(s.Terms[a].Weight, s.Terms[b].Weight), cmp.Compare(b, a))
-	}
-	slices.SortFunc(affinity, lightest)
-	slices.SortFunc(anti, lightest)
-	slices.SortFunc(preferred, func(a, b int) int {
-		return cmp.Or(cmp.Compare(s.Preferred[a].Weight, s.Preferred[b].Weight), cmp.Compare(b, a))
-	})
-	slices.Reverse(soft)
-	return relaxations(hard, affinity, anti, preferred, soft, preferTaints)
-}
-
-// relaxations drops the last element of each list, list by list. The elements to drop first are at the ends.
-func relaxations(hard level, affinity, anti, preferred, soft []int, avoid bool) []level {
-	var all []level
-	for {
-		l := level{avoidTaints: avoid, preference: -1,
-			spreads: slices.Concat(hard.spreads, soft), terms: slices.Concat(hard.terms, affinity, anti)}
-		if n := len(preferred); n > 0 {
-			l.preference = preferred[n-1]
-		}
-		all = append(all, l)
-		switch {
-		case len(affinity) > 0:
-			affinity = affinity[:len(affinity)-1]
-		case len(anti) > 0:
-			anti = anti[:len(anti)-1]
-		case len(preferred) > 0:
-			preferred = preferred[:len(preferred)-1]
-		case len(soft) > 0:
-			soft = soft[:len(soft)-1]
-		case avoid:
-			avoid = false
-		default:
-			return all
-		}
-	}
-}
-
 // compile returns the rules of a group at a level.
-func (c *counters) compile(g *model.Group, l *level) *rules {
+func (c *counters) compile(g *model.Group, l *relax.Level) *rules {
 	r := &rules{}
 	r.host, _ = c.snap.Space.Lookup(model.LabelHostname)
-	for _, i := range l.spreads {
+	for _, i := range l.Spreads {
 		c.compileSpread(r, g, i)
 	}
-	for _, i := range l.terms {
+	for _, i := range l.Terms {
 		c.compileTerm(r, g, i)
 	}
 	for _, mark := range g.BlockedBy {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/karpenter-go/karpenter/internal/engine/placement/tally"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
@@ -46,7 +47,7 @@ func byForced(a, b *packCandidate) int {
 // forced returns how many nodes the rules by hostname force for the candidate's pods, 0 when they force none.
 func (cand *packCandidate) forced() int {
 	if cand.perHost == 0 {
-		if cand.perHost, _ = cand.pending.rules.limitOnHost(&tally{}); cand.perHost <= 0 {
+		if cand.perHost, _ = cand.pending.rules.limitOnHost(&tally.Tally{}); cand.perHost <= 0 {
 			cand.perHost = math.MaxInt32
 		}
 	}

@@ -1,4 +1,4 @@
-package placement
+package tally
 
 import (
 	"math/rand/v2"
@@ -10,21 +10,21 @@ func TestTallyTwin(t *testing.T) {
 	const slots = 40
 	d := rand.New(rand.NewPCG(1, 2))
 	for round := range 50 {
-		var list, filled tally
-		filled.restart(slots)
+		var list, filled Tally
+		filled.Restart(slots)
 		want := map[int]int{}
 		for range d.IntN(100) {
 			slot, n := d.IntN(slots), d.IntN(5)-1
-			list.add(slot, n)
-			filled.add(slot, n)
+			list.Add(slot, n)
+			filled.Add(slot, n)
 			want[slot] += n
 		}
-		again, copied := list.clone(), filled.clone()
-		again.add(7, 1)
-		again.add(7, -1)
-		for name, have := range map[string]*tally{"list": &list, "by slot": &filled, "copy of the list": &again, "copy of those by slot": &copied} {
+		again, copied := list.Clone(), filled.Clone()
+		again.Add(7, 1)
+		again.Add(7, -1)
+		for name, have := range map[string]*Tally{"list": &list, "by slot": &filled, "copy of the list": &again, "copy of those by slot": &copied} {
 			for slot := range slots {
-				if got := have.at(slot); got != want[slot] {
+				if got := have.At(slot); got != want[slot] {
 					t.Fatalf("round %d, %s, slot %d: %d, want %d", round, name, slot, got, want[slot])
 				}
 			}
