@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X main.release=$(VERSION)
 # Minutes of fuzzing in all, shared by the targets, which FUZZ_PACKAGES have: twins of the algebra, of quantities, sets,
 # topology, relaxation, whole plans and histories; what convert, the captures, the providers and migrate read; conversions.
 FUZZ_MINUTES ?= 30
-FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./internal/cloud/... ./internal/legacy/... ./internal/testing/sim/... ./plugin/table/...
+FUZZ_PACKAGES ?= ./internal/engine/... ./internal/cluster/... ./cloud/... ./internal/cloud/... ./internal/legacy/... ./internal/testing/sim/... ./plugin/table/...
 
 # The oldest and the newest Kubernetes version that the README and kubectl karpenter doctor name, and all of them but the default, which
 # make test runs on.

@@ -70,7 +70,7 @@ var importRules = []importRule{
 	{
 		from: "./internal/engine/...",
 		never: []string{"k8s.io/...", "sigs.k8s.io/...", "github.com/prometheus/...", "github.com/aws/...",
-			"./api/...", "./internal/cloud/...", "./internal/cluster/...", "./internal/telemetry/..."},
+			"./api/...", "./cloud/...", "./internal/cloud/...", "./internal/cluster/...", "./internal/telemetry/..."},
 		through: true,
 		because: "the engine must run on a laptop from a capture, without a cluster, a cloud or their types",
 	},
@@ -169,14 +169,15 @@ var importRules = []importRule{
 		from: "./internal/cluster/state",
 		never: []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/go-logr/...", "net/...", "os/...", "context",
 			"./internal/..."},
-		except: []string{"./internal/cloud", "./internal/cluster/convert", "./internal/engine/...", "./internal/cluster/state"},
+		except: []string{"./internal/cluster/convert", "./internal/engine/...", "./internal/cluster/state"},
 		because: "the controller and the commands that read files must make the same of the same objects: where those come from, and when, " +
 			"is not known here",
 	},
 	{
-		from:    "./internal/cloud",
-		never:   []string{"./internal/engine/bitset", "./internal/engine/label"},
-		because: "the provider interface is plain strings and integers, for the person who adds a provider",
+		from:    "./cloud/...",
+		never:   []string{"./..."},
+		except:  []string{"./cloud/...", "./api/..."},
+		because: "the contract of a provider, its conformance suite and the simulated cloud are for others to import, who cannot import internal",
 	},
 	{
 		from:    "./internal/cloud/...",
@@ -245,7 +246,7 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./internal/cloud/aws",
-		never:   []string{"./internal/testing/awssim/...", "./internal/testing/awstest", "./internal/cloud/kwok"},
+		never:   []string{"./internal/testing/awssim/...", "./internal/testing/awstest", "./cloud/kwok"},
 		because: "the provider meets the simulator over the wire only, as it meets AWS",
 	},
 	{
@@ -273,14 +274,14 @@ var importRules = []importRule{
 	{
 		from:  "./internal/cloud/aws/launch",
 		never: []string{"./internal/..."},
-		except: []string{"./internal/cloud", "./internal/cloud/aws/call", "./internal/cloud/aws/catalog",
-			"./internal/cloud/aws/instance", "./internal/cloud/aws/userdata"},
+		except: []string{"./internal/cloud/aws/call", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance",
+			"./internal/cloud/aws/userdata"},
 		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
 	},
 	{
 		from:    "./internal/cloud/aws/upkeep",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/discovery", "./internal/cloud/aws/instance"},
+		except:  []string{"./internal/cloud/aws/catalog", "./internal/cloud/aws/discovery", "./internal/cloud/aws/instance"},
 		because: "rounds fetch and tidy; what is made of it, and how launches work, is not their business",
 	},
 	{
@@ -336,27 +337,28 @@ var importRules = []importRule{
 		because: "the mirror shows what is; who decides and who acts reads it",
 	},
 	{
-		from:    "./internal/execute",
-		never:   []string{"./internal/cloud/...", "./internal/controller/...", "./internal/engine/placement", "./internal/engine/disruption"},
-		except:  []string{"./internal/cloud"},
+		from: "./internal/execute",
+		never: []string{"./cloud/...", "./internal/cloud/...", "./internal/controller/...", "./internal/engine/placement",
+			"./internal/engine/disruption"},
+		except:  []string{"./cloud"},
 		through: true,
 		because: "the executor carries out any plan; of package cloud it has the notation of amounts, and no provider",
 	},
 	{
 		from: "./internal/controller/provision",
-		never: []string{"./internal/cloud/...", "./internal/engine/disruption", "./internal/controller/disrupt",
+		never: []string{"./cloud/...", "./internal/cloud/...", "./internal/engine/disruption", "./internal/controller/disrupt",
 			"./internal/controller/static"},
 		because: "the loop launches what a plan says; a machine is a node of a snapshot, whatever its cloud",
 	},
 	{
 		from: "./internal/controller/disrupt",
-		never: []string{"./internal/cloud/...", "./internal/engine/placement", "./internal/controller/provision",
+		never: []string{"./cloud/...", "./internal/cloud/...", "./internal/engine/placement", "./internal/controller/provision",
 			"./internal/controller/static"},
 		because: "the loop advances commands; a machine is a node of a snapshot, whatever its cloud",
 	},
 	{
 		from: "./internal/controller/static",
-		never: []string{"./internal/cloud/...", "./internal/engine/placement", "./internal/controller/provision",
+		never: []string{"./cloud/...", "./internal/cloud/...", "./internal/engine/placement", "./internal/controller/provision",
 			"./internal/controller/disrupt"},
 		because: "the number of nodes of a static pool does not depend on pods",
 	},
@@ -380,9 +382,9 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./internal/controller/census",
-		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/execute", "./internal/cloud/..."},
+		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/execute", "./cloud/...", "./internal/cloud/..."},
 		through: true,
-		except:  []string{"./internal/cloud"},
+		except:  []string{"./cloud"},
 		because: "a census counts what is there; what is planned is not its business, and it writes nothing",
 	},
 	{
@@ -401,8 +403,8 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./internal/controller/removal",
-		never:   []string{"./internal/engine/...", "./internal/execute", "./internal/cloud/..."},
-		except:  []string{"./internal/cloud", "./internal/engine/pause"},
+		never:   []string{"./internal/engine/...", "./internal/execute", "./cloud/...", "./internal/cloud/..."},
+		except:  []string{"./cloud", "./internal/engine/pause"},
 		through: true,
 		because: "whether a machine may be removed follows from what the cloud and its node show and from pauses, not from what is planned",
 	},
@@ -415,7 +417,7 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./internal/legacy/provisioner",
-		never:   []string{"./internal/engine/...", "./internal/cloud/..."},
+		never:   []string{"./internal/engine/...", "./cloud/...", "./internal/cloud/..."},
 		because: "older objects become pools and classes; what those mean to planning and to a cloud is told by them",
 	},
 	{
@@ -462,7 +464,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/transport",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud"},
+		except:  []string{"./cloud"},
 		because: "the difference of clocks follows from answers, and the right to write from the Lease and the clocks alone",
 	},
 	{
@@ -524,7 +526,7 @@ var importRules = []importRule{
 	{
 		from:    "./plugin/doctor",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud", "./internal/engine/pause", "./plugin/viewer"}, // pause is read from NodePools; viewer names the role that the fix of a finding needs
+		except:  []string{"./cloud", "./internal/engine/pause", "./plugin/viewer"}, // pause is read from NodePools; viewer names the role that the fix of a finding needs
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
 	},
 	{
@@ -542,12 +544,12 @@ var importRules = []importRule{
 	{
 		from:    "./internal/telemetry/...",
 		never:   []string{"./..."},
-		except:  []string{"./internal/telemetry/...", "./api/...", "./internal/cloud"},
+		except:  []string{"./internal/telemetry/...", "./api/...", "./cloud"},
 		because: "whatever emits metrics imports telemetry; it may know API types and the provider it measures, no more",
 	},
 	{
 		from:    "./api/...",
-		never:   []string{"./internal/..."},
+		never:   []string{"./cloud/...", "./internal/..."},
 		because: "the API types are for others to import, who cannot import internal",
 	},
 }
@@ -921,9 +923,9 @@ func TestImportRulesBite(t *testing.T) {
 		"./internal/cluster":          {"./internal/cluster/state", "sigs.k8s.io/controller-runtime/pkg/client"},
 		"./internal/cluster/state":    {"./internal/cluster/convert", "sync"},
 		"./internal/cluster/convert":  {"./internal/engine/model", "k8s.io/api/core/v1"},
-		"./internal/cloud":            {"context", "./api/karpenter/v1"},
-		"./internal/cloud/kwok":       {"./internal/cloud", "os"},
-		"./internal/telemetry":        {"github.com/prometheus/client_golang/prometheus", "./internal/cloud"},
+		"./cloud":                     {"context", "./api/karpenter/v1"},
+		"./cloud/kwok":                {"./cloud", "os"},
+		"./internal/telemetry":        {"github.com/prometheus/client_golang/prometheus", "./cloud"},
 		"./api/karpenter/v1":          {"k8s.io/api/core/v1"},
 		"k8s.io/api/core/v1":          {"k8s.io/apimachinery/pkg/runtime"},
 		"fmt":                         {"os"}, // imports of the standard library are not checked
@@ -956,11 +958,11 @@ func TestImportRulesBite(t *testing.T) {
 			"./internal/cluster/state -> sigs.k8s.io/controller-runtime/pkg/client: forb"},
 		{"./internal/cluster/state", "./internal/cluster", nil, "./internal/cluster/state -> ./internal/cluster: forb"},
 		{"./internal/cluster/convert", "net", nil, "./internal/cluster/convert -> net: forb"},
-		{"./internal/cloud", "./internal/engine/label", nil, "./internal/cloud -> ./internal/engine/label: forb"},
-		{"./internal/cloud/kwok", "./internal/engine/model", nil, "./internal/cloud/kwok -> ./internal/engine/model: forb"},
-		{"./internal/cloud/kwok", "./internal/cluster", nil, "./internal/cloud/kwok -> ./internal/cluster: forb"},
+		{"./cloud", "./internal/engine/label", nil, "./cloud -> ./internal/engine/label: forb"},
+		{"./cloud/kwok", "./internal/engine/model", nil, "./cloud/kwok -> ./internal/engine/model: forb"},
+		{"./cloud/kwok", "./internal/cluster", nil, "./cloud/kwok -> ./internal/cluster: forb"},
 		{"./internal/telemetry", "./internal/engine/model", nil, "./internal/telemetry -> ./internal/engine/model: forb"},
-		{"./api/karpenter/v1", "./internal/cloud", nil, "./api/karpenter/v1 -> ./internal/cloud: forb"},
+		{"./api/karpenter/v1", "./cloud", nil, "./api/karpenter/v1 -> ./cloud: forb"},
 	} {
 		broken := maps.Clone(fine)
 		maps.Copy(broken, tt.also)

@@ -9,7 +9,7 @@ import (
 )
 
 // rooms are the parts of the repository by the prefixes of their packages: a package belongs to the room with the longest.
-var rooms = []string{"api", "charts", "cmd", "internal/cloud", "internal/cluster", "internal/controller", "internal/engine",
+var rooms = []string{"api", "charts", "cloud", "cmd", "internal/cloud", "internal/cluster", "internal/controller", "internal/engine",
 	"internal/execute", "internal/gates", "internal/legacy", "internal/telemetry", "internal/testing", "internal/transport", "plugin"}
 
 // roomOf returns the room of a package, "" for one that is not of this repository.
@@ -108,7 +108,7 @@ func TestEntryPoints(t *testing.T) {
 		t.Error(found)
 	}
 	graph := imports{"./cmd/karpenter": {"./internal/legacy", "./internal/legacy/webhook"}, "./internal/legacy": {"./internal/legacy/webhook"},
-		"./plugin/kubectl-karpenter": {"./internal/legacy/migrate", "./internal/cloud/kwok"}}
+		"./plugin/kubectl-karpenter": {"./internal/legacy/migrate", "./cloud/kwok"}}
 	want := []string{"./cmd/karpenter -> ./internal/legacy/webhook: import one of [./internal/legacy ./internal/legacy/migrate]"}
 	if got := hiddenImports(graph); !slices.Equal(got, want) {
 		t.Errorf("hiddenImports finds %q, want %q", got, want)

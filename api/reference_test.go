@@ -39,7 +39,7 @@ type key struct{ name, value, says string }
 
 func TestReferenceOfAnnotations(t *testing.T) {
 	keys := keysOf(t, "./karpenter/v1", "../internal/legacy/v1beta1", "./aws/v1", "./kwok/v1alpha1",
-		"../internal/cloud/kwok", "../internal/cloud/aws/launch")
+		"../cloud/kwok", "../internal/cloud/aws/launch")
 	var b strings.Builder
 	b.WriteString(head)
 	for _, section := range sections {

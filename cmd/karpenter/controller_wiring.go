@@ -28,8 +28,8 @@ import (
 
 	"github.com/karpenter-go/karpenter/api"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
 	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"

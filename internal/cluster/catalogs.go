@@ -10,7 +10,7 @@ import (
 	"time"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"

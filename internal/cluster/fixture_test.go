@@ -23,7 +23,7 @@ import (
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 )
 

@@ -36,7 +36,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/controller/node"
 	"github.com/karpenter-go/karpenter/internal/controller/nodeclaim"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // Instrument returns the provider with its calls counted and timed for one controller, which becomes a label. The

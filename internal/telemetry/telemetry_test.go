@@ -23,7 +23,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // Provider returns a provider whose launches and terminations are refused while this process may not write. It

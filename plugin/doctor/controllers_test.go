@@ -37,7 +37,7 @@ import (
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/plugin/viewer"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/plugin/viewer"
 )
 

@@ -16,7 +16,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // owns reports whether the class is of one of the provider's kinds. Other classes are not examined.

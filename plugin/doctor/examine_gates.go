@@ -11,7 +11,7 @@ import (
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // gated returns findings about objects that no controller reads, because the feature gate of their kind is off.

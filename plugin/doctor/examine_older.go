@@ -11,7 +11,7 @@ import (
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // older returns findings about Provisioners and AWSNodeTemplates that were deleted, and that no controller releases.

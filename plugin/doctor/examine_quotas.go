@@ -12,7 +12,7 @@ import (
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // quotas returns findings about CapacityQuotas that limit nothing by mistake, and about those of which nodes use more than

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // OldestKubernetes and NewestKubernetes are the oldest and the newest minor version 1.X of Kubernetes on which tests were

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // sinceOld lists actions that the controller's IAM policy must allow now and that the policies of Karpenter 0.x did

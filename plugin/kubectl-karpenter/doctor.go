@@ -21,7 +21,7 @@ import (
 	"github.com/karpenter-go/karpenter/api"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/api/crds"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/plugin/cli"

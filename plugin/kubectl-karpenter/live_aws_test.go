@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 	"github.com/karpenter-go/karpenter/plugin/offline"

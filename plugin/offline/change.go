@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/plugin/web/view"

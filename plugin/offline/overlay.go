@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"

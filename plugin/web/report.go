@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/plugin/doctor"
 	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/table"

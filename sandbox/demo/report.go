@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 )
 
 // pass holds the controller's log data about a pass of its provision loop that created claims.

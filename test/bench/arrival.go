@@ -21,8 +21,8 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/test/bench/workload"

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 )
 
 // ledger records what the watches show, including deleted objects. Machines are the ConfigMaps in which the kwok

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 )
 
 // TestPoolsByWeightTaintAndArchitecture checks that the pool with the highest weight among those that admit a pod

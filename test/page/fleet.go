@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 )
 
 // Fleet describes a generated fleet of the kwok provider.

@@ -82,7 +82,7 @@ func outputSchema(t *testing.T, name string, document any) []byte {
 	t.Helper()
 	r := jsonschema.Reflector{RequiredFromJSONSchemaTags: false, ExpandedStruct: true}
 	for _, source := range []string{"plugin/offline", "plugin/top", "plugin/doctor", "internal/cluster/capture", "internal/legacy/migrate",
-		"internal/cloud"} {
+		"cloud"} {
 		err := r.AddGoComments("github.com/karpenter-go/karpenter/test/schemas", "../../"+source, jsonschema.WithFullComment())
 		if err != nil {
 			t.Fatal(err)

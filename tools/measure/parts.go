@@ -22,7 +22,7 @@ var parts = []struct {
 	{"proof", []string{
 		"internal/testing/", "test/", "sandbox/", "tools/",
 		"internal/engine/audit/", "internal/sim/", "internal/sandbox/", "internal/cloud/aws/awssim/", "internal/cloud/aws/awstest/",
-		"internal/cloud/cloudtest/", "internal/cluster/convert/converttest/",
+		"cloud/cloudtest/", "internal/cloud/cloudtest/", "internal/cluster/convert/converttest/",
 	}},
 }
 
@@ -54,7 +54,7 @@ var rooms = []struct {
 	{"internal/execute", []string{"internal/execute/"}},
 	{"internal/telemetry", []string{"internal/telemetry/"}},
 	{"internal/transport", []string{"internal/transport/", "internal/apitime/", "internal/leading/"}},
-	{"internal/cloud", []string{"internal/cloud/"}},
+	{"cloud", []string{"cloud/", "internal/cloud/"}},
 	{"legacy", []string{"internal/legacy/", "internal/compat/", "internal/migrate/"}},
 	{"internal/testing", []string{"internal/testing/"}},
 	{"test", []string{"test/"}},

@@ -3,11 +3,11 @@ package aws
 import (
 	"testing"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/cloud/cloudtest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
-	"github.com/karpenter-go/karpenter/internal/testing/cloudtest"
 )
 
 // suiteTypes are the instance types of the suite: two sizes, three families, both architectures, one with a GPU.

@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"

@@ -15,7 +15,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"

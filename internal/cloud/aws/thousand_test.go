@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"

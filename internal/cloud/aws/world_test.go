@@ -24,14 +24,14 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/cloud/cloudtest"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
-	"github.com/karpenter-go/karpenter/internal/testing/cloudtest"
 )
 
 const testCluster = "sandbox"

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	storagev1 "k8s.io/api/storage/v1"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )

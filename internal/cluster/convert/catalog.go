@@ -6,7 +6,7 @@ import (
 	"time"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )

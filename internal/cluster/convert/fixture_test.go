@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // decode parses an object as a user might write it; an unknown field is an error.

@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"

@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // Pool is a pool with the provider's answer.

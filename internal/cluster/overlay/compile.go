@@ -14,7 +14,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // compiled is one valid overlay.

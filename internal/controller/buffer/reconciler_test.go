@@ -25,7 +25,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/api"
 	"github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/cluster"
 	"github.com/karpenter-go/karpenter/internal/cluster/room"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/cloud/kwok"
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 )
 
 // TestFreshMachinesHaveNotDrifted verifies that a newly launched machine has not drifted from its pool, because

@@ -22,7 +22,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/api/names"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/telemetry"

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/controller/quota"
 	"github.com/karpenter-go/karpenter/internal/engine/model"

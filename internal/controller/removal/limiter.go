@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/telemetry"

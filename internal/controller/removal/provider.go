@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // mostExamined is the number of machines that are examined concurrently.

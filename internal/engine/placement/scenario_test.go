@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"

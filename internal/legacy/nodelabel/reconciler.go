@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )

@@ -14,7 +14,7 @@ import (
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/provision"
 )

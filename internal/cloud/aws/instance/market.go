@@ -4,7 +4,7 @@ import (
 	"time"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // Market holds prices and availability at one moment, for all classes.

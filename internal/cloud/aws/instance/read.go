@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // ClassOf extracts the relevant fields from a class: its spec and the resolved resources in its status. Expressions in

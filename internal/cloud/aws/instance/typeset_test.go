@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 )
 

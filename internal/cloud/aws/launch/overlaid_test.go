@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // TestOverlaidPrices is OV-13: an overlay makes on-demand capacity cheaper than spot. The request names on-demand

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"

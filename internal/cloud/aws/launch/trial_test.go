@@ -12,7 +12,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // The dry run equals the launch: every member of the launch template's data is in the request, with the volumes and

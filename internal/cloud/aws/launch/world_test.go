@@ -21,7 +21,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"

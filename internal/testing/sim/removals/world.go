@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // World is what the controllers read and change. Methods with the parameter live return the watched state if it is

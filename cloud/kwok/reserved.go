@@ -12,7 +12,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // LabelReservation is the label of nodes for the ID of the capacity reservation that they use.

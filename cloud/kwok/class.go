@@ -12,7 +12,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // Ready implements cloud.Provider. A class is ready if it exists, is not being deleted and has Ready=True.

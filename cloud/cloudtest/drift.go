@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // testNotDrifted calls providers that detect drift with a claim that has not drifted. The causes of drift are tested by

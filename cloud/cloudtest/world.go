@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // Harness creates a cloud without machines for one test and shuts it down with the test.

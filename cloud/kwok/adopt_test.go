@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // theirs is a Node as upstream's provider creates it, after its registration.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 var update = flag.Bool("update", false, "rewrite instance_types.json from the rules")
@@ -27,7 +27,7 @@ func TestEmbeddedFileFollowsTheRules(t *testing.T) {
 		return
 	}
 	if !bytes.Equal(want, embedded) {
-		t.Error("instance_types.json does not follow the generation rules: run go test ./internal/cloud/kwok -run Embedded -update")
+		t.Error("instance_types.json does not follow the generation rules: run go test ./cloud/kwok -run Embedded -update")
 	}
 }
 

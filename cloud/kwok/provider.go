@@ -13,7 +13,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // Options configure a Provider. Client is required. Every other zero value has a default or means none.

@@ -20,8 +20,8 @@ import (
 
 	"github.com/karpenter-go/karpenter/api/crds"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
-	"github.com/karpenter-go/karpenter/internal/testing/cloudtest"
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/cloud/cloudtest"
 	"github.com/karpenter-go/karpenter/internal/testing/sandboxtest"
 )
 

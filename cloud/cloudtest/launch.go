@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 func testLaunch(t *testing.T, w World) {
