@@ -11,5 +11,7 @@
 // cheapest available offering, labels that satisfy the claim's requirements, honored deadlines, and no state lost in a
 // restart.
 //
+// testdata/provider is a complete provider with its harness, in 300 lines. It is also the test of this package.
+//
 // The package must not depend on any provider.
 package cloudtest
