@@ -381,8 +381,9 @@ var importRules = []importRule{
 		because: "the tests of all loops share this cluster, so it knows none of them",
 	},
 	{
-		from:    "./internal/controller/census",
-		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/execute", "./cloud/...", "./internal/cloud/..."},
+		from: "./internal/controller/census",
+		never: []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/execute", "./cloud/...",
+			"./internal/cloud/..."},
 		through: true,
 		except:  []string{"./cloud"},
 		because: "a census counts what is there; what is planned is not its business, and it writes nothing",

@@ -87,7 +87,7 @@ func checkRead(t *testing.T, machine, read *cloud.Machine) {
 		}
 	}
 	if got, want := machineOffering(read), machineOffering(machine); got != want {
-		t.Errorf("read as %+v, bought as %+v", got, want)
+		t.Errorf("read as %+v, launched as %+v", got, want)
 	}
 	if read.Claim != "" && read.Claim != machine.Claim {
 		t.Errorf("read as the machine of claim %q, launched for %q", read.Claim, machine.Claim)

@@ -203,7 +203,7 @@ func (w World) right(t *testing.T, choices []cloud.Choice, want cloud.Choice, go
 			return choice
 		}
 	}
-	t.Errorf("bought %+v, want the cheapest, %+v", got, offeringOf(want))
+	t.Errorf("launched %+v, want the cheapest, %+v", got, offeringOf(want))
 	return want
 }
 

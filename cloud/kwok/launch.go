@@ -18,7 +18,8 @@ import (
 	"github.com/karpenter-go/karpenter/cloud"
 )
 
-// Launch implements cloud.Provider. The machine exists as soon as its record does. A missing class results in a *cloud.NodeClassNotReadyError.
+// Launch implements cloud.Provider. The machine exists as soon as its record does. A missing class results in a
+// *cloud.NodeClassNotReadyError.
 func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
 	ref := classRef(claim.Spec.NodeClassRef)
 	class, err := p.class(ctx, ref)

@@ -125,7 +125,8 @@ func TestReadErrors(t *testing.T) {
 		return strings.Replace(labeled, old, by, 1)
 	}
 	listed := func(offering string) string {
-		return `[{"name": "x", "architecture": "amd64", "operatingSystems": ["linux"], "resources": {"cpu": "1", "memory": "1Gi", "pods": "9"}, "offerings": [` + offering + `]}]`
+		return `[{"name": "x", "architecture": "amd64", "operatingSystems": ["linux"],
+			"resources": {"cpu": "1", "memory": "1Gi", "pods": "9"}, "offerings": [` + offering + `]}]`
 	}
 	const zone = `{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["a"]}`
 	for name, test := range map[string]struct {

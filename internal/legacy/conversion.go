@@ -33,7 +33,8 @@ type Webhook struct {
 func (v *Versions) addConversion() error {
 	hook, log := v.Webhook, v.Manager.GetLogger().WithName("conversion")
 	if hook.Service == "" && hook.Port != 0 {
-		log.Info("v1beta1 of NodePool, NodeClaim and EC2NodeClass is not converted here: --karpenter-service does not name the Service by which the API server would find the webhook. v1 is not concerned")
+		log.Info("v1beta1 of NodePool, NodeClaim and EC2NodeClass is not converted here: " +
+			"--karpenter-service does not name the Service by which the API server would find the webhook. v1 is not concerned")
 		return nil
 	}
 	scheme, err := api.NewScheme()

@@ -82,7 +82,8 @@ func (v *Versions) addProvisioner(ctx context.Context) error {
 		return err
 	}
 	log := v.Manager.GetLogger().WithName(provisioner.Name)
-	log.Info("not all older kinds are served by the API server, and until they are nothing is made from older objects; nothing else depends on them", "missing", missing)
+	log.Info("not all older kinds are served by the API server, and until they are nothing is made from older objects; "+
+		"nothing else depends on them", "missing", missing)
 	return v.Manager.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		err := wait.PollUntilContextCancel(ctx, v.Timers.ClassRecheck, false, func(ctx context.Context) (bool, error) {
 			var err error

@@ -78,7 +78,8 @@ func (s *Settings) configMap(ctx context.Context, config *rest.Config, namespace
 		case err == nil:
 			data = found.Data
 		case apierrors.IsForbidden(err):
-			s.notes = append(s.notes, fmt.Sprintf("the ConfigMap %s in namespace %s may not be read, so settings of versions before v1 are not applied", settings.ConfigMap, namespace))
+			s.notes = append(s.notes, fmt.Sprintf("the ConfigMap %s in namespace %s may not be read, so settings of versions before v1 "+
+				"are not applied", settings.ConfigMap, namespace))
 		case !apierrors.IsNotFound(err):
 			last = err
 			return false, nil

@@ -26,7 +26,8 @@ func TestSettingsOfOlderObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := &Versions{Config: Config{Before: before, ClusterName: "blue", InstanceProfile: "nodes", Minor: func(context.Context) int { return 34 }}}
+	minor := func(context.Context) int { return 34 }
+	v := &Versions{Config: Config{Before: before, ClusterName: "blue", InstanceProfile: "nodes", Minor: minor}}
 	want := v1alpha5.Settings{ClusterName: "blue", DefaultInstanceProfile: "nodes", KubernetesMinor: 34, MaxPods: 110, Drift: true,
 		Tags: map[string]string{"team": "a"}}
 	if diff := cmp.Diff(want, v.settings(t.Context())); diff != "" {
