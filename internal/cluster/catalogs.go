@@ -165,7 +165,7 @@ func (c *catalogs) read(ctx context.Context, name string) error {
 		return err
 	}
 	if c.overlays != nil {
-		c.overlays.took(pool, types)
+		c.overlays.setReply(pool, types)
 		return nil
 	}
 	c.setTypes(pool, c.catalog(name, types), noTypes)

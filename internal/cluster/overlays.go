@@ -93,8 +93,8 @@ func (o *overlays) follow(ctx context.Context) {
 	}
 }
 
-// took records a reply. If nothing is new, the catalogs stay as they are.
-func (o *overlays) took(pool *karpv1.NodePool, types []cloud.InstanceType) {
+// setReply records a reply. If nothing is new, the catalogs stay as they are.
+func (o *overlays) setReply(pool *karpv1.NodePool, types []cloud.InstanceType) {
 	o.resolving.Lock()
 	defer o.resolving.Unlock()
 	before, known := o.replies[pool.Name]

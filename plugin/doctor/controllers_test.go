@@ -147,7 +147,7 @@ func report(t *testing.T, s *Source, hidden string, objects ...client.Object) *R
 	return NewReport(f, Examine(f, Options{Patience: time.Minute, Skew: time.Second}))
 }
 
-func told(r *Report) []string {
+func findingLines(r *Report) []string {
 	var lines []string
 	for _, f := range r.Findings {
 		lines = append(lines, f.Code+" "+f.Object)
@@ -171,7 +171,7 @@ func TestFreshInstall(t *testing.T) {
 		"  LeaderMissing lease/karpenter/karpenter-leader-election",
 		"  ConversionBroken customresourcedefinition/nodeclaims.karpenter.sh",
 		"  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}
-	got := told(r)
+	got := findingLines(r)
 	if len(got) > 1 && strings.HasPrefix(got[1], "  LeaderMissing lease/") {
 		got[1] = want[1] // either of the Leases
 	}
@@ -208,7 +208,7 @@ func TestAfterCrash(t *testing.T) {
 			"  ConversionBroken customresourcedefinition/nodepools.karpenter.sh"}},
 	} {
 		r := report(t, &Source{Installation: Installation{Provider: "kwok"}}, "", leaseOf("kube-system", "host_1", c.silent))
-		if diff := cmp.Diff(c.want, told(r)); diff != "" {
+		if diff := cmp.Diff(c.want, findingLines(r)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s\n%s", c.name, diff, r.Text())
 		}
 	}
@@ -237,7 +237,7 @@ func TestElections(t *testing.T) {
 		{"none at all", nil, []string{"LeaderMissing lease", cannot}},
 	} {
 		r := report(t, &Source{}, "", c.objects...)
-		got := slices.DeleteFunc(told(r), func(line string) bool { return strings.Contains(line, ConversionBroken) })
+		got := slices.DeleteFunc(findingLines(r), func(line string) bool { return strings.Contains(line, ConversionBroken) })
 		if diff := cmp.Diff(c.want, got, cmp.Transformer("nil", func(l []string) []string { return append([]string{}, l...) })); diff != "" {
 			t.Errorf("%s: -want +got:\n%s\n%s", c.name, diff, r.Text())
 		}
@@ -404,7 +404,7 @@ func TestOldPolicy(t *testing.T) {
 	want := []string{"PolicyOutdated iam", "  CloudPermissionDenied ec2:DescribeImages",
 		"  CloudPermissionDenied ec2:DescribeSpotPriceHistory", "  CloudPermissionDenied eks:DescribeCluster",
 		"  CloudPermissionDenied pricing:GetProducts", "CloudPermissionDenied ec2:CreateTags"}
-	if diff := cmp.Diff(want, told(r)); diff != "" {
+	if diff := cmp.Diff(want, findingLines(r)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if f := r.Findings[0]; !strings.Contains(f.Problem,
@@ -413,7 +413,7 @@ func TestOldPolicy(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if diff := cmp.Diff([]string{"CloudPermissionDenied ec2:DescribeImages", "CloudPermissionDenied pricing:GetProducts"},
-		told(NewReport(&Facts{}, denied("ec2:DescribeImages", "pricing:GetProducts")))); diff != "" {
+		findingLines(NewReport(&Facts{}, denied("ec2:DescribeImages", "pricing:GetProducts")))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -111,8 +111,8 @@ type decision struct {
 	snap     *model.Snapshot
 	proposal disruption.Proposal
 	// search reports that a cheaper set of nodes was searched for.
-	search bool
-	took   time.Duration
+	search  bool
+	elapsed time.Duration
 }
 
 // decide proposes commands, and records the decision.
@@ -121,10 +121,10 @@ func (d *Loop) decide(snap *model.Snapshot, search bool) []plan.Command {
 	end := d.Report.begin(d.Clock)
 	proposal := d.Propose(snap, search)
 	end()
-	took := d.Clock.Since(began)
+	elapsed := d.Clock.Since(began)
 	d.next, d.seen = proposal.Next, snap.Version
 	if search {
-		d.version, d.resting = snap.Version, d.Clock.Now().Add(restShare*took)
+		d.version, d.resting = snap.Version, d.Clock.Now().Add(restShare*elapsed)
 	} else if d.next.IsZero() || d.resting.Before(d.next) {
 		d.next = d.resting
 	}
@@ -132,7 +132,8 @@ func (d *Loop) decide(snap *model.Snapshot, search bool) []plan.Command {
 		c := &proposal.Commands[i]
 		c.Deadline = c.Created.Add(d.Timers.CommandTimeout)
 	}
-	d.Report.decided(&decision{id: telemetry.PassID(disrupter, began, snap.Version), snap: snap, proposal: proposal, search: search, took: took})
+	d.Report.decided(&decision{id: telemetry.PassID(disrupter, began, snap.Version), snap: snap, proposal: proposal, search: search,
+		elapsed: elapsed})
 	return proposal.Commands
 }
 

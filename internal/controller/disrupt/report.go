@@ -45,7 +45,7 @@ func (r *Reporter) begin(by clock.PassiveClock) (end func()) {
 // decided reports a decision. The reasons why nodes in use are kept are only reported after a search.
 func (r *Reporter) decided(t *decision) {
 	log := r.Log.WithValues(telemetry.PlanID, t.id)
-	telemetry.LogSlow(log, t.took)
+	telemetry.LogSlow(log, t.elapsed)
 	r.blocked(t.snap, t.proposal)
 	if t.search {
 		r.measure(t)
@@ -150,7 +150,7 @@ func (r *Reporter) measure(t *decision) {
 	if t.proposal.Eligible[plan.Underutilized] > 0 {
 		looked, method = plan.Underutilized, disruption.MethodMulti
 	}
-	telemetry.ObserveExample(r.Metrics.DisruptionEvaluation.WithLabelValues(strings.ToLower(string(looked)), method), t.took.Seconds(), telemetry.ExemplarPlan, t.id)
+	telemetry.ObserveExample(r.Metrics.DisruptionEvaluation.WithLabelValues(strings.ToLower(string(looked)), method), t.elapsed.Seconds(), telemetry.ExemplarPlan, t.id)
 	for _, reason := range reasons {
 		r.Metrics.DisruptionEligibleNodes.WithLabelValues(strings.ToLower(string(reason))).Set(float64(t.proposal.Eligible[reason]))
 	}

@@ -54,12 +54,12 @@ func (r *Reconciler) reportDeleted(ctx context.Context, claim *karpv1.NodeClaim)
 	if c := claim.Condition(karpv1.ConditionDisruptionReason); c.IsTrue() {
 		reason = strings.ToLower(c.Reason)
 	}
-	took := now.Sub(claim.DeletionTimestamp.Time)
+	elapsed := now.Sub(claim.DeletionTimestamp.Time)
 	ctrl.LoggerFrom(ctx).Info("deleted nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node",
 		claim.Status.NodeName, "instanceID", i.ID,
-		"providerID", claim.Status.ProviderID, "reason", reason, "after", seconds(took), "lifetime",
+		"providerID", claim.Status.ProviderID, "reason", reason, "after", seconds(elapsed), "lifetime",
 		seconds(now.Sub(claim.CreationTimestamp.Time)))
-	r.Recorder.Emit(telemetry.Terminated(claim, i, took))
+	r.Recorder.Emit(telemetry.Terminated(claim, i, elapsed))
 }
 
 // instanceOf returns the claim's description of its machine.

@@ -23,15 +23,15 @@ func (j *judge) spotShares(claims []plan.NewClaim) {
 			continue
 		}
 		s := j.sharingOf(pool)
-		var bought []map[string]bool
+		var launched []map[string]bool
 		var names []string
 		for i := range claims {
 			if claims[i].Pool == pool.Name {
-				bought = append(bought, s.add(j.outcomesOf(&claims[i], pool.PoolSpec.Catalog)))
+				launched = append(launched, s.add(j.outcomesOf(&claims[i], pool.PoolSpec.Catalog)))
 				names = append(names, claims[i].Name)
 			}
 		}
-		for i, places := range bought {
+		for i, places := range launched {
 			for place := range places {
 				if s.nodes[place] > 1 && s.cpu[place]*100 > pool.MaxSpotShare*s.whole {
 					j.blame("share", names[i], "may become %s, which then may have %d of %d millicores of spot, of %d%%", place, s.cpu[place], s.whole, pool.MaxSpotShare)

@@ -88,25 +88,25 @@ type vocabulary map[string]map[string]bool
 func vocabularyOf(snap *model.Snapshot, p *plan.Provision) vocabulary {
 	words := vocabulary{}
 	for _, g := range snap.Groups {
-		words.hear(g.Alternatives...)
-		words.hear(g.VolumeAlternatives...)
+		words.add(g.Alternatives...)
+		words.add(g.VolumeAlternatives...)
 	}
 	for _, d := range snap.Daemons {
-		words.hear(d.DaemonSpec.Alternatives...)
+		words.add(d.DaemonSpec.Alternatives...)
 	}
 	for _, pool := range snap.Pools {
-		words.hear(pool.PoolSpec.Requirements)
+		words.add(pool.PoolSpec.Requirements)
 	}
 	for _, n := range snap.Nodes {
-		words.hear(n.NodeSpec.Requirements)
+		words.add(n.NodeSpec.Requirements)
 	}
 	for i := range p.Claims {
-		words.hear(p.Claims[i].Requirements)
+		words.add(p.Claims[i].Requirements)
 	}
 	return words
 }
 
-func (w vocabulary) hear(lists ...[]label.Requirement) {
+func (w vocabulary) add(lists ...[]label.Requirement) {
 	for _, reqs := range lists {
 		for _, r := range reqs {
 			key := canonical(r.Key)

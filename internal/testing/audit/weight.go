@@ -98,7 +98,7 @@ func (j *judge) topologyKeys() []string {
 		return j.topology
 	}
 	j.topology = []string{}
-	hear := func(pod *model.Pod) {
+	add := func(pod *model.Pod) {
 		for i := range pod.Spread {
 			j.topology = append(j.topology, canonical(pod.Spread[i].Key))
 		}
@@ -107,11 +107,11 @@ func (j *judge) topologyKeys() []string {
 		}
 	}
 	for _, g := range j.snap.Groups {
-		hear(g.Pods[0])
+		add(g.Pods[0])
 	}
 	for _, n := range j.snap.Nodes {
 		for _, pod := range n.Pods {
-			hear(pod)
+			add(pod)
 		}
 	}
 	return j.topology

@@ -139,20 +139,20 @@ func (c *Cloud) Settle() {
 	var notices []notice
 	c.locked(func(time.Time) { notices, c.notices = c.notices, nil })
 	for _, n := range notices {
-		n.tell(n.instance)
+		n.call(n.instance)
 	}
 }
 
 // notice is a notification for the hook.
 type notice struct {
-	tell     func(Instance)
+	call     func(Instance)
 	instance Instance
 }
 
 // notify queues a call of the hook. The caller holds the lock.
-func (c *Cloud) notify(tell func(Hook) func(Instance), i *instance, now time.Time) {
+func (c *Cloud) notify(method func(Hook) func(Instance), i *instance, now time.Time) {
 	if c.opts.Hook != nil {
-		c.notices = append(c.notices, notice{tell(c.opts.Hook), i.public(now)})
+		c.notices = append(c.notices, notice{method(c.opts.Hook), i.public(now)})
 		c.nudge()
 	}
 }
