@@ -220,7 +220,7 @@ func (m *machines) reportRemoval(before model.NodeSpec) {
 func (m *machines) describe(u *machineGroup) outcome {
 	var out outcome
 	machine := m.machineOf(u)
-	specs, refused := machine.Represent(m.vocabulary, convert.Beside{CSINode: m.csiNode, Taken: m.foreign})
+	specs, refused := machine.Represent(m.vocabulary, convert.Beside{CSINode: m.csiNode, Taken: m.nodeNameTaken})
 	for _, spec := range specs {
 		out.add(m, spec)
 	}
@@ -247,8 +247,8 @@ func (o *outcome) reject(k Kind, object metav1.Object, why model.Rejection) {
 	o.rejected = append(o.rejected, RejectedObject{Kind: k.String(), Name: object.GetName(), UID: object.GetUID(), Why: why})
 }
 
-// foreign reports whether the model has a node of that name that does not belong to the claim of that name.
-func (m *machines) foreign(name string) bool {
+// nodeNameTaken reports whether the model has a node of that name that does not belong to the claim of that name.
+func (m *machines) nodeNameTaken(name string) bool {
 	node := m.node(name)
 	if node == nil {
 		return false

@@ -35,7 +35,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, buffers []v1beta1.Capacity
 			has = &room.Room{}
 		}
 		r.Metrics.BufferCost.WithLabelValues(b.Namespace, b.Name).Set(float64(has.Cost) / model.Nano)
-		served := s.request.Err == nil || !foreign(b)
+		served := s.request.Err == nil || !otherControllers(b)
 		if !served || s.count > 0 && s.request.Refused == nil && !last.at.After(s.changed) {
 			continue
 		}
@@ -61,9 +61,9 @@ func (r *Reconciler) patchStatus(ctx context.Context, before, next *v1beta1.Capa
 	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, next, client.MergeFrom(before)))
 }
 
-// foreign reports whether the strategy of the buffer is not served here and another controller has written conditions
+// otherControllers reports whether the strategy of the buffer is not served here and another controller has written conditions
 // for this generation.
-func foreign(b *v1beta1.CapacityBuffer) bool {
+func otherControllers(b *v1beta1.CapacityBuffer) bool {
 	strategy := b.Spec.ProvisioningStrategy
 	if strategy == nil || *strategy == "" || *strategy == v1beta1.StrategyActiveCapacity {
 		return false
