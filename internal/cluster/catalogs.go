@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
 
 // catalogs reads the catalog of every pool from the provider: when the pool is created or its spec changes, on
@@ -118,20 +119,21 @@ func (f *feed) ask() {
 // follow reads the catalog periodically until the context ends.
 func (c *catalogs) follow(ctx context.Context, name string, f *feed) {
 	options := c.store.options
-	retry := options.CatalogRetry
+	failures := 0
 	for ctx.Err() == nil {
-		pause := options.Catalog
+		rest := options.Catalog
 		waiting := c.taken(f)
 		err := c.read(ctx, name)
 		for _, done := range waiting {
 			close(done)
 		}
-		if err != nil {
-			pause, retry = retry, min(2*retry, options.Catalog)
+		if err == nil {
+			failures = 0
 		} else {
-			retry = options.CatalogRetry
+			failures++
+			rest = pause.Length(options.CatalogRetry, options.Catalog, failures)
 		}
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(rest)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

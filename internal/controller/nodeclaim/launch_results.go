@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 )
 
 // launchResult is the provider's final response to Launch: a machine, or a refusal.
@@ -34,10 +35,10 @@ type launchEntry struct {
 	result       *launchResult
 	hookFailures int // failures of BeforeReady
 	at           time.Time
-	// failure is the error of the last launch, which is retried after until. wait is the pause before that.
-	failure error
-	until   time.Time
-	wait    time.Duration
+	// failure is the error of the last launch, which is retried after until. failures counts them.
+	failure  error
+	failures int
+	until    time.Time
 }
 
 // entrySweep is the number of entries above which old entries are removed.
@@ -93,15 +94,14 @@ func (m *launchResults) hookFailed(uid types.UID, now time.Time) int {
 	return e.hookFailures
 }
 
-// failed records that a launch failed, and sets the pause before the next attempt: first, doubled each time, at most
-// most. The launch itself writes the claim and so triggers a reconcile, so the pauses of the queue alone would have
-// no effect.
+// failed records that a launch failed, and sets the pause before the next attempt. The launch itself writes the claim
+// and so triggers a reconcile, so the pauses of the queue alone would have no effect.
 func (m *launchResults) failed(uid types.UID, err error, now time.Time, first, most time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.entry(uid, now)
-	e.wait = min(max(first, 2*e.wait), most)
-	e.failure, e.until = err, now.Add(e.wait)
+	e.failures++
+	e.failure, e.until = err, now.Add(pause.Length(first, most, e.failures))
 }
 
 // backoff returns the failure after which a launch is not retried yet, and the rest of the pause. It returns nil if

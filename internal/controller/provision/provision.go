@@ -16,6 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/nominate"
+	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/execute"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -135,7 +136,7 @@ func (p *Loop) Pause() time.Duration {
 	if p.retries == 0 {
 		return p.Timers.PodRetrigger
 	}
-	return min(p.Timers.Retry<<min(p.retries-1, 10), p.Timers.PodRetrigger)
+	return pause.Length(p.Timers.Retry, p.Timers.PodRetrigger, p.retries)
 }
 
 // pass is one tick: its input, what is decided, and the results.

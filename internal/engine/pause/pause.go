@@ -89,7 +89,7 @@ func (p Pause) Fail(began, now time.Time, tolerated int, why string) Pause {
 	}
 	p.Failures, p.At, p.Why = p.Failures+1, now, why
 	if level := p.Failures - tolerated - 1; level >= 0 {
-		p.Until = now.Add(length(shortest, level)).Truncate(time.Second)
+		p.Until = now.Add(Length(shortest, longest, level+1)).Truncate(time.Second)
 	}
 	return p
 }
@@ -105,12 +105,13 @@ func (p Pause) FailWithin(window time.Duration, now time.Time, tolerated int, wh
 	}
 	p.Failures, p.At, p.Why = p.Failures+1, now, why
 	if level := p.Failures - tolerated - 1; level >= 0 {
-		p.Until = now.Add(length(window, level) + time.Second).Truncate(time.Second)
+		p.Until = now.Add(Length(window, longest, level+1) + time.Second).Truncate(time.Second)
 	}
 	return p
 }
 
-// length returns how long a pause lasts: the first one as long as first, each further one twice as long, at most longest.
-func length(first time.Duration, level int) time.Duration {
-	return max(first, min(first<<min(level, 10), longest))
+// Length returns how long what failed waits after a number of failures in a row, at least one: first after the first,
+// twice as long after each further one, at most as long as most, and never less than first.
+func Length(first, most time.Duration, failures int) time.Duration {
+	return max(first, min(first<<min(failures-1, 10), most))
 }
