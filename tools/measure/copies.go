@@ -131,21 +131,24 @@ func waitsLonger(_ goFile, d ast.Decl) bool {
 
 var failing = regexp.MustCompile(`(?i)fail|futile|undone|outcome|removed|disput`)
 
-// remembersFailures reports whether a type counts failures, or keeps them with their times.
+// remembersFailures reports whether a type counts failures and has a time, or lists their outcomes. What it keeps beside
+// pauses of package pause is no wait of its own.
 func remembersFailures(s *ast.StructType) bool {
-	timed, failed := false, false
+	timed, counted, listed := false, false, false
 	for _, field := range s.Fields.List {
 		timed = timed || contains(field.Type, func(n ast.Node) bool {
 			e, ok := n.(ast.Expr)
 			return ok && (dotted(e) == "time.Time" || dotted(e) == "metav1.Time")
 		})
+		failed := slices.ContainsFunc(field.Names, func(name *ast.Ident) bool { return failing.MatchString(name.Name) })
 		list, ok := field.Type.(*ast.ArrayType)
-		timed = timed || ok && dotted(list.Elt) == "bool"
-		for _, name := range field.Names {
-			failed = failed || failing.MatchString(name.Name)
-		}
+		listed = listed || failed && ok && dotted(list.Elt) == "bool"
+		counted = counted || failed && contains(field.Type, func(n ast.Node) bool {
+			e, ok := n.(ast.Expr)
+			return ok && (strings.HasPrefix(dotted(e), "int") || dotted(e) == "time.Time")
+		})
 	}
-	return timed && failed
+	return timed && counted || listed
 }
 
 // movesClock finds the clock of a world of its own.

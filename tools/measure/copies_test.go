@@ -33,6 +33,17 @@ type memory struct {
 
 type timer struct{ at time.Time }
 `,
+	"internal/controller/listing/a.go": "package listing\n\ntype ring struct{ outcomes []bool }\n",
+	"internal/controller/pausing/a.go": `package pausing
+
+import "time"
+
+// reported has what is disputed, which is not counted, and which pauses are known.
+type reported struct {
+	disputed []string
+	paused   map[string]time.Time
+}
+`,
 	"test/world/a.go": "package world\n\nimport \"model\"\n\ntype w struct{ now int }\n\n" +
 		"func (x *w) run() { model.NewBuilder(); x.now = 3 }\n",
 	"test/still/a.go": "package still\n\nimport \"model\"\n\nfunc run() { model.NewBuilder() }\n",
@@ -53,10 +64,11 @@ func TestCopies(t *testing.T) {
 	got := map[string]string{}
 	repo.addCopies(func(name string, value any, detail string) { got[name] = fmt.Sprint(value, " ", detail) })
 	for name, want := range map[string]string{
-		"copies: converters of API objects to the model":  "1 internal/reader/a.go:8",
-		"copies: planners of virtual pods":                "1 internal/planner/a.go:5",
-		"copies: ledgers of limits and quotas":            "1 internal/ledger/a.go:5",
-		"copies: ways to wait longer":                     "2 internal/controller/counting/a.go:5, internal/controller/doubling/a.go:3",
+		"copies: converters of API objects to the model": "1 internal/reader/a.go:8",
+		"copies: planners of virtual pods":               "1 internal/planner/a.go:5",
+		"copies: ledgers of limits and quotas":           "1 internal/ledger/a.go:5",
+		"copies: ways to wait longer": "3 internal/controller/counting/a.go:5, internal/controller/doubling/a.go:3, " +
+			"internal/controller/listing/a.go:3",
 		"copies: virtual clusters":                        "1 test/world/a.go:7",
 		"copies: rules of kube-scheduler":                 "2 internal/testing/binds/a.go:5, internal/testing/tolerates/a.go:5",
 		"copies: painters of the fleet":                   "1 internal/web/assets/other.js",
