@@ -377,7 +377,7 @@ var importRules = []importRule{
 		from:  "./internal/testing/loopcluster",
 		never: []string{"./..."},
 		except: []string{"./internal/engine/guard", "./internal/engine/label", "./internal/engine/model", "./internal/engine/plan",
-			"./internal/engine/quantity", "./internal/execute"},
+			"./internal/engine/quantity", "./internal/execute", "./internal/testing/plantest"},
 		because: "the tests of all loops share this cluster, so it knows none of them",
 	},
 	{

@@ -30,7 +30,7 @@ func newLoop(w *loopcluster.Cluster) *disrupt.Loop {
 }
 
 func TestDisruptLife(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("a", model.Initialized)
 	w.Node("b", model.Initialized)
 	w.Bound("web", "b")
@@ -69,7 +69,7 @@ func TestDisruptLife(t *testing.T) {
 func TestDisruptResumes(t *testing.T) {
 	for _, refused := range []string{"", "write command", "set disruption", "taint node", "delete claim"} {
 		t.Run("refused: "+refused, func(t *testing.T) {
-			w := loopcluster.New()
+			w := loopcluster.New(t)
 			w.Node("a", model.Initialized)
 			w.Clock.Step(time.Minute)
 			w.Refuse = refused
@@ -92,7 +92,7 @@ func TestDisruptResumes(t *testing.T) {
 }
 
 func TestDisruptRollsBackAndCleansUp(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("a", model.Initialized)
 	orphan := w.Node("orphan", model.Initialized)
 	orphan.Disrupted = true
@@ -111,7 +111,7 @@ func TestDisruptRollsBackAndCleansUp(t *testing.T) {
 }
 
 func TestDisruptSaysWhatKeepsNodes(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("a", model.Initialized).DoNotDisrupt = true
 	w.Node("b", model.Initialized)
 	w.Node("c", model.Initialized)
@@ -145,7 +145,7 @@ func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := loopcluster.New()
+			w := loopcluster.New(t)
 			change(w, w.Node("a", model.Initialized))
 			passes := loopcluster.NewTicks()
 			d := newLoop(w)
@@ -177,7 +177,7 @@ func TestDisruptWakesWhenANodeMayGo(t *testing.T) {
 // TestDisruptNotesWhoIsToCome verifies that for a node that a user deletes, for which there is no command, the loop
 // records the destination of its pods.
 func TestDisruptNotesWhoIsToCome(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Pool.ConsolidateAfter = -1
 	w.Node("leaving", model.Initialized).Deleting = true
 	w.Bound("web", "leaving")
@@ -196,7 +196,7 @@ func TestDisruptNotesWhoIsToCome(t *testing.T) {
 // TestDisruptRestsFromTheSearch verifies that after a long search the loop does not search again for a while,
 // whatever changes. Decisions without the search continue, and the search runs when the pause is over.
 func TestDisruptRestsFromTheSearch(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("a", model.Initialized)
 	d := newLoop(w)
 	var searched []bool

@@ -76,7 +76,7 @@ func (l *loopAndEvents) step(t *testing.T, w *loopcluster.Cluster, d time.Durati
 }
 
 func TestDisruptTellsOfConsolidation(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	l := consolidating(w)
 	const kept = "Normal Unconsolidatable ScoreTooLow: the policy Balanced requires a score of 0.5 or more, and removing node b scores 0.25; the node costs 733.65 USD a month"
 	for i, c := range []struct {
@@ -128,7 +128,7 @@ func TestDisruptTellsWhatWasDropped(t *testing.T) {
 		"Consolidation dropped (budget): the pool's budget allows at most 0 nodes at once": func(w *loopcluster.Cluster) { w.Pool.Budgets = []model.Budget{{Count: 0}} },
 		"Consolidation dropped (churn): pods are nominated to node a":                      func(w *loopcluster.Cluster) { w.Nodes["c-a"].NominatedUntil = w.Clock.Now().Add(time.Hour) },
 	} {
-		w := loopcluster.New()
+		w := loopcluster.New(t)
 		l := consolidating(w)
 		l.step(t, w, 0)
 		spoil(w)
@@ -141,7 +141,7 @@ func TestDisruptTellsWhatWasDropped(t *testing.T) {
 // TestDisruptTellsThatItIsHalted verifies the event and the metric while too many nodes are not ready, and that the metric
 // ends with that.
 func TestDisruptTellsThatItIsHalted(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	l := consolidating(w)
 	for _, halted := range []bool{true, false} {
 		l.Propose = func(snap *model.Snapshot, _ bool) (p disruption.Proposal) {

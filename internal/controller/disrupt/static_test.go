@@ -21,7 +21,7 @@ import (
 // concurrently, there are never fewer ready nodes than the pool specifies, never more than the budget adds, and
 // nothing is launched twice.
 func TestStaticDriftLife(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Static(3)
 	w.Pool.Budgets = []model.Budget{{Count: 1}}
 	for i := range 3 {
@@ -80,7 +80,7 @@ func TestStaticLimit(t *testing.T) {
 	} {
 		for grown := range 6 { // growth is requested in each phase of the first commands
 			t.Run(fmt.Sprintf("%s, after %d rounds", name, grown), func(t *testing.T) {
-				w, s, d := drifting(int(c.nodes), c.limit, c.budget)
+				w, s, d := drifting(t, int(c.nodes), c.limit, c.budget)
 				deleted := map[string]int{}
 				for round := range 400 {
 					if round == grown {
@@ -109,8 +109,8 @@ func TestStaticLimit(t *testing.T) {
 }
 
 // drifting returns a cluster whose static pool has as many nodes as it should, all drifted, and its loops.
-func drifting(nodes int, limit, budget int64) (*loopcluster.Cluster, *static.Loop, *disrupt.Loop) {
-	w := loopcluster.New()
+func drifting(t *testing.T, nodes int, limit, budget int64) (*loopcluster.Cluster, *static.Loop, *disrupt.Loop) {
+	w := loopcluster.New(t)
 	w.Static(int64(nodes))
 	w.Pool.Budgets = []model.Budget{{Count: budget}}
 	w.Pool.Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: limit}}
@@ -170,7 +170,7 @@ func settle(w *loopcluster.Cluster) {
 // TestStaticDriftPauses verifies that while the replacement of a drifted node of a static pool is refused, another one
 // is requested after each pause, not at once.
 func TestStaticDriftPauses(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Static(1)
 	n := w.Node("old", model.Initialized)
 	n.Drifted, n.DriftedSince = "NodePoolDrifted", loopcluster.Noon

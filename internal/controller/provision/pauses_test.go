@@ -20,7 +20,7 @@ import (
 // TestProvisionEndsALoop covers a pod that is preempted on each node that is launched for it, and created again.
 // After four launches the loop waits, and emits an event with the reason on the pod.
 func TestProvisionEndsALoop(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	p := newLoop(w, claimForEachPod)
 	sink := events.NewFakeRecorder(100)
 	p.Report.Recorder, p.Report.Refusal = telemetry.NewRecorder(sink, w.Clock), explain.Refusal
@@ -44,7 +44,7 @@ func TestProvisionEndsALoop(t *testing.T) {
 
 // TestProvisionReportsUnwrittenPauses verifies that a pause that cannot be written is logged, and has effect.
 func TestProvisionReportsUnwrittenPauses(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	p := newLoop(w, claimForEachPod)
 	p.Left = &provision.Departures{}
 	var lines []string

@@ -44,7 +44,7 @@ func newLoop(w *loopcluster.Cluster, schedule func(*model.Snapshot) *plan.Provis
 // TestProvisionForgetsPodsThatWent verifies that a pod that was deleted during planning is not recorded as waiting,
 // although no event reports its deletion, while an existing pod is, pending or starting.
 func TestProvisionForgetsPodsThatWent(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("here", model.Registered)
 	w.Pending("stays", "")
 	w.Pending("gone", "")
@@ -76,7 +76,7 @@ func TestProvisionForgetsPodsThatWent(t *testing.T) {
 }
 
 func TestProvisionTick(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("here", model.Registered)
 	w.Node("coming", model.Launched)
 	for _, pod := range []string{"new", "old", "soon", "none"} {
@@ -121,7 +121,7 @@ nominate pod default/old to node here`)
 
 // TestPlansKnowTheLastPlan verifies that the snapshot of a plan contains the place that the previous plan gave a pod.
 func TestPlansKnowTheLastPlan(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("here", model.Registered)
 	w.Pending("a", "")
 	var from []*model.Snapshot
@@ -144,7 +144,7 @@ func TestPlansKnowTheLastPlan(t *testing.T) {
 // TestPlansKeepNamesUntilTheyAreUsed verifies that the next plan keeps the name of a claim whose creation failed, because
 // it may exist, but not that of a claim that was created and may be gone.
 func TestPlansKeepNamesUntilTheyAreUsed(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Pending("a", "")
 	w.Refuse = "create claim lost"
 	var from []*model.Snapshot
@@ -166,7 +166,7 @@ func TestPlansKeepNamesUntilTheyAreUsed(t *testing.T) {
 // TestRefusalsAreLoggedOnce verifies that the log contains the reasons as data, once for all pods with the same
 // ones, and again only when they change.
 func TestRefusalsAreLoggedOnce(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Pending("a", "")
 	w.Pending("b", "")
 	code := plan.NoPools
@@ -194,7 +194,7 @@ func TestRefusalsAreLoggedOnce(t *testing.T) {
 }
 
 func TestProvisionObservesOnly(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("here", model.Initialized)
 	w.Pending("old", "")
 	p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
@@ -243,7 +243,7 @@ func TestNominateFor(t *testing.T) {
 		}, "nominate pod default/a to node n (refused)\nnominate pod default/b to node n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := loopcluster.New()
+			w := loopcluster.New(t)
 			w.Refuse = c.refuse
 			w.Pending("a", "")
 			w.Pending("b", "")
@@ -263,7 +263,7 @@ func TestNominateFor(t *testing.T) {
 // TestNominateForPlansOnceAndOnTheWholeCluster verifies that one plan is computed for all nodes that register before
 // the first tick, as after a restart, and none before the whole cluster is known.
 func TestNominateForPlansOnceAndOnTheWholeCluster(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Pending("a", "")
 	plans := atomic.Int32{}
 	p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
@@ -299,7 +299,7 @@ func TestNominateForPlansOnceAndOnTheWholeCluster(t *testing.T) {
 // TestProvisionPromisesWhatIsStillRight verifies that changes since the snapshot of the plan count: a pod that was
 // bound meanwhile is not nominated, and no pod is nominated to a node that is being removed by now.
 func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("here", model.Initialized)
 	leaving := w.Node("leaving", model.Initialized)
 	for _, pod := range []string{"waits", "bound", "unlucky"} {
@@ -330,7 +330,7 @@ func TestProvisionReportsBarrenPools(t *testing.T) {
 		"there":     nil,
 		"not-there": {"Warning NoCompatibleInstanceTypes the pool's own requirement node.kubernetes.io/instance-type In [not-there] matches none of 1 instance type; instance types have there"},
 	} {
-		w := loopcluster.New()
+		w := loopcluster.New(t)
 		w.Pending("a", "")
 		w.Pool.Catalog = &model.Catalog{Types: []model.InstanceType{{Name: "there", Requirements: oneOf(model.LabelType, "there")}}}
 		w.Pool.Requirements = oneOf(model.LabelType, requirement)
@@ -352,7 +352,7 @@ func oneOf(key string, values ...string) []label.Requirement {
 
 // TestProvisionCountsInvalidPodsOnce verifies that an invalid pod is counted once, as ignored, and gets one event.
 func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Pending("odd", "gone")
 	w.Pods["uid-odd"].Rejected = &model.Rejection{Field: "spec", Reason: "is odd"}
 	p := newLoop(w, func(snap *model.Snapshot) *plan.Provision {
@@ -371,7 +371,7 @@ func TestProvisionCountsInvalidPodsOnce(t *testing.T) {
 // TestProvisionPromisesMoreWhenPodsMove verifies that when a node has the maximum number of nominations, the next pod
 // that is bound permits another one without waiting for the timer.
 func TestProvisionPromisesMoreWhenPodsMove(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("here", model.Initialized)
 	for i := range nominate.MostNominated + 1 {
 		w.Pending(fmt.Sprint("p", i), "")
@@ -396,7 +396,7 @@ func TestProvisionPromisesMoreWhenPodsMove(t *testing.T) {
 }
 
 func TestProvisionWaitsForTheBatch(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	passes := loopcluster.NewTicks()
 	bell := make(chan struct{}, 1)
 	p := newLoop(w, func(*model.Snapshot) *plan.Provision {
@@ -445,7 +445,7 @@ func TestProvisionWaitsForTheBatch(t *testing.T) {
 // TestProvisionComesBack verifies that failed creations are retried soon, at increasing intervals, and that success
 // ends that.
 func TestProvisionComesBack(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Refuse = "claim-1"
 	w.Pending("a", "")
 	passes := loopcluster.NewTicks()
@@ -474,7 +474,7 @@ func TestProvisionComesBack(t *testing.T) {
 // TestProvisionPlansForLeavingNodes verifies that pods on a node that is being deleted are planned together with the
 // pending pods, but get neither nominations nor events.
 func TestProvisionPlansForLeavingNodes(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Node("leaving", model.Initialized).Deleting = true
 	w.Node("here", model.Initialized)
 	w.Bound("goes", "leaving")

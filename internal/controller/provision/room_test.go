@@ -93,7 +93,7 @@ func TestRoomComesAfterLaunches(t *testing.T) {
 // TestRoomAtRest checks that the loop does not plan again while virtual pods have their room and nothing changes, but does
 // when a pod is bound.
 func TestRoomAtRest(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	n := w.Node("here", model.Initialized)
 	n.Ready, n.UID = true, "uid-here"
 	n.Capacity, n.Allocatable = twoCPU, twoCPU

@@ -46,7 +46,7 @@ func typeOf(name string, cpus int64) model.InstanceType {
 }
 
 func newSurprise(t *testing.T, types ...model.InstanceType) *surprise {
-	s := &surprise{T: t, Cluster: loopcluster.New(), sink: events.NewFakeRecorder(10_000)}
+	s := &surprise{T: t, Cluster: loopcluster.New(t), sink: events.NewFakeRecorder(10_000)}
 	s.Pool.Catalog = &model.Catalog{Types: types,
 		WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}}
 	s.restart()

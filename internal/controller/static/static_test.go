@@ -29,7 +29,7 @@ func newStatic(w *loopcluster.Cluster, on bool) (*static.Loop, *events.FakeRecor
 // TestStaticTick verifies that the loop scales a pool up and down, creates nothing twice, and does not constantly
 // retry a pool whose claims fail.
 func TestStaticTick(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Static(2)
 	s, _ := newStatic(w, true)
 	did := func() []string {
@@ -73,7 +73,7 @@ func TestStaticTick(t *testing.T) {
 // TestStaticPauses verifies that each failure of a claim begins a longer pause, that removing the pause from the pool
 // ends it, and that a node that is initialized does.
 func TestStaticPauses(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Static(1)
 	s, _ := newStatic(w, true)
 	created := 0
@@ -112,7 +112,7 @@ func TestStaticPauses(t *testing.T) {
 // TestStaticComesBack verifies that a pool at its limit is checked more often than one with the desired number of
 // nodes, and gets an event.
 func TestStaticComesBack(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Static(2)
 	w.Pool.Limits = []quantity.Amount{{Name: model.ResourceNodes, Value: 1}}
 	s, sink := newStatic(w, true)
@@ -135,7 +135,7 @@ func TestStaticComesBack(t *testing.T) {
 // TestStaticGate verifies that without the feature gate a static pool is not changed, and gets an event with the
 // reason.
 func TestStaticGate(t *testing.T) {
-	w := loopcluster.New()
+	w := loopcluster.New(t)
 	w.Static(2)
 	s, sink := newStatic(w, false)
 	s.Tick(t.Context())

@@ -1,7 +1,7 @@
 // Package loopcluster is an in-memory cluster for the tests of the loops (controller/provision, disrupt and static).
 //
-//	loop --Snapshot--> Cluster --> model.Builder
-//	loop --Provision, Advance, Do, Act--> Cluster: executes at once, records the action as text
+//	loop --Snapshot--> Cluster --> plantest.World
+//	loop --Provision, Advance, Do, Act--> Cluster: records the action as text --> plantest.World: executes at once
 //
 // It must not depend on the loops: each of their tests builds its loop over a Cluster.
 package loopcluster
@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
@@ -22,18 +23,20 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/execute"
+	"github.com/karpenter-go/karpenter/internal/testing/plantest"
 )
 
 // Noon is the time at which the clock of a new cluster starts.
-var Noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+var Noon = plantest.Noon
 
 // Cluster is an in-memory cluster that executes actions at once, and can refuse some.
 type Cluster struct {
 	mu    sync.Mutex
+	world *plantest.World
 	Clock *clocktesting.FakeClock
 	Nodes map[string]*model.NodeSpec // by claim
 	Pods  map[string]*model.PodSpec  // by UID
-	Pool  model.PoolSpec
+	Pool  *model.PoolSpec
 	// Refuse makes actions fail whose text contains it, when it is not empty.
 	Refuse string
 	// Log holds the actions since the last call of Took.
@@ -47,11 +50,10 @@ func (c *Cluster) Lock() { c.mu.Lock() }
 func (c *Cluster) Unlock() { c.mu.Unlock() }
 
 // New returns a cluster with one pool and no nodes.
-func New() *Cluster {
-	return &Cluster{
-		Clock: clocktesting.NewFakeClock(Noon), Nodes: map[string]*model.NodeSpec{}, Pods: map[string]*model.PodSpec{},
-		Pool: model.PoolSpec{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second},
-	}
+func New(t testing.TB) *Cluster {
+	w := plantest.New(t, 0)
+	w.Pools[0] = model.PoolSpec{Name: "p", UID: "pool-uid", ConsolidateAfter: 30 * time.Second}
+	return &Cluster{world: w, Clock: clocktesting.NewFakeClock(Noon), Nodes: w.Nodes, Pods: map[string]*model.PodSpec{}, Pool: &w.Pools[0]}
 }
 
 // Node adds a node of the pool with its claim.
@@ -78,15 +80,11 @@ func (c *Cluster) Bound(name, node string) {
 func (c *Cluster) Snapshot() *model.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b := model.NewBuilder()
-	b.UpsertPool(c.Pool)
-	for _, n := range c.Nodes {
-		b.UpsertNode(*n)
-	}
+	c.world.Now, c.world.Nodes, c.world.Pods = c.Clock.Now(), c.Nodes, nil
 	for _, p := range c.Pods {
-		b.UpsertPod(*p)
+		c.world.Pods = append(c.world.Pods, *p)
 	}
-	return b.Snapshot(c.Clock.Now())
+	return c.world.Snapshot()
 }
 
 // Provision creates the claims of a plan, as the executor does.
@@ -135,30 +133,18 @@ func (c *Cluster) Do(_ context.Context, actions []plan.Action) []execute.Outcome
 
 func (c *Cluster) do(action plan.Action) {
 	switch a := action.(type) {
-	case plan.TaintNode:
-		c.Nodes["c-"+a.Node].Disrupted = true
-	case plan.UntaintNode:
-		c.Nodes["c-"+a.Node].Disrupted = false
-	case plan.WriteCommand:
-		c.Nodes[a.Claim].Command = a.Command.Encode()
-	case plan.ClearCommand:
-		c.Nodes[a.Claim].Command = ""
 	case plan.CreateClaim:
 		c.Nodes[a.NewClaim.Name] = &model.NodeSpec{Name: a.NewClaim.Name, Claim: a.NewClaim.Name, ClaimUID: "uid-" + a.NewClaim.Name,
 			Pool: "p", Stage: model.Launching,
 			Requirements: a.NewClaim.Requirements, Requests: a.NewClaim.Requests}
-	case plan.DeleteClaim:
+	case plan.DeleteClaim: // of a static pool, too, for which there is no command
 		c.Nodes[a.Claim].Deleting = true
-	case plan.MarkPodsSent:
-		c.Nodes[a.Claim].PodsSentAt = a.At
-	case plan.SetPause:
-		c.Pool.Pauses = c.Pool.Pauses.With(a.Pause)
-	case plan.EndPause:
-		c.Pool.Pauses = c.Pool.Pauses.Without(a.Key)
 	case plan.NominatePod:
 		c.Pods[a.UID].Nominated = a.Node
 	case plan.ClearNomination:
 		c.Pods[a.UID].Nominated = ""
+	default:
+		c.world.Do(action)
 	}
 }
 
