@@ -350,7 +350,7 @@ func TestHostileDaemons(t *testing.T) {
 	if strings.Contains(output, "UNSCHEDULABLE other/plain") {
 		t.Errorf("the pod is unschedulable:\n%s", output)
 	}
-	if !strings.Contains(output, "DaemonSet tenant/d0 is set aside: spec.template.spec.affinity: too many alternatives") {
+	if !strings.Contains(output, "DaemonSet tenant/d0 is set aside: spec.template.spec.affinity.nodeAffinity: too many alternatives") {
 		t.Errorf("no line about the DaemonSets:\n%.2000s", output)
 	}
 }

@@ -10,29 +10,28 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
-// Limits for the rows of pods.
+// Limits for the rows of pods and DaemonSets.
 //
 // A group has a row of words for each alternative of its node affinity and each preference, and a row has a bit for
-// each value that any requirement mentions. Pod authors control both, so the memory for rows grows with the product.
-// Each constraint between pods requires a counter each time a preference is dropped, so the cost of such preferences
-// is quadratic, and each topology key makes every row longer. Below the limits, every shape is admitted. Above them,
-// the cheapest shapes are admitted first, within the share of their controller, of their namespace and of the whole
-// cluster. The pods of the other shapes are rejected, and their values and topology keys are not mentioned. Shapes of
-// virtual pods are admitted last. The selection does not depend on the order in which the objects were added.
+// each value that any requirement mentions. Authors of pods control both, so the memory for rows grows with the
+// product. Each constraint between pods requires a counter each time a preference is dropped, so the cost of such
+// preferences is quadratic, and each topology key makes every row longer. So there is a limit for each shape, and one
+// for all together: above it, the cheapest shapes are admitted first, and those of virtual pods last. The pods of the
+// other shapes are rejected, and their values and topology keys are not mentioned. The selection does not depend on
+// the order in which the objects were added. The same limits hold for DaemonSets, whose rows cost the same. The pods
+// of those that are set aside are not expected on new nodes.
 
 // cost counts terms (alternatives and preferences beyond those of ordinary pods), distinct values, constraints
 // between pods (spread, affinity and anti-affinity) beyond those of ordinary pods, and distinct topology keys.
 type cost struct{ terms, values, between, keys int }
 
-// The limits: for the pods of one controller, or one pod without a controller; for a namespace; for the cluster. At
-// the last limit, rows take about 200 MiB.
+// The limits: for one shape or DaemonSet, and for all of them. At that of all, a plan takes about 120 MiB.
 var (
-	mostOfController = cost{2 << 10, 8 << 10, 128, 16}
-	mostOfNamespace  = cost{4 << 10, 16 << 10, 512, 64}
-	mostOfAll        = cost{16 << 10, 64 << 10, 4 << 10, 256}
+	mostOfOne = cost{2 << 10, 8 << 10, 128, 16}
+	mostOfAll = cost{4 << 10, 16 << 10, 512, 64}
 )
 
-// This many preferences and constraints between pods are free for each pod.
+// This many preferences and constraints between pods are free for each object.
 const (
 	fewPreferences = 8
 	fewBetween     = 16
@@ -48,21 +47,108 @@ func (c cost) exceeds(most cost) bool {
 
 func (c cost) sum() int { return c.terms + c.values + c.between + c.keys }
 
-func (s *shapeRecord) compare(o *shapeRecord) int {
-	return cmp.Or(cmp.Compare(bit(s.Virtual != ""), bit(o.Virtual != "")), cmp.Compare(s.sum(), o.sum()),
-		strings.Compare(s.Signature, o.Signature))
+// priced is an object whose rows have a cost.
+type priced struct {
+	cost
+	// requirements are those that authors of pods write: those of volumes come from storage. topology are the distinct
+	// topology keys that cost a bit in every row.
+	requirements [][]label.Requirement
+	topology     []string
+	// aside is the reason for which the object is set aside, nil if it is admitted.
+	aside *Rejection
 }
 
-// weigh computes the cost of a new shape. The next snapshot admits the shape and mentions its values and topology
-// keys.
+func newPriced(alternatives [][]label.Requirement, preferred []Preference, between int, topology []string) priced {
+	p := priced{requirements: slices.Clip(alternatives), topology: topology}
+	p.terms = max(1, len(alternatives)) - 1 + max(0, len(preferred)-fewPreferences)
+	for _, preference := range preferred {
+		p.requirements = append(p.requirements, preference.Requirements)
+	}
+	for _, reqs := range p.requirements {
+		for _, r := range reqs {
+			p.values += len(r.Values)
+		}
+	}
+	p.between, p.keys = max(0, between-fewBetween), len(topology)
+	return p
+}
+
+// asideText is how a rejection names an object and what follows.
+type asideText struct{ one, all, field, effect string }
+
+var (
+	podsAside    = asideText{"a pod", "all pods together", "spec", "no node is launched for the pod"}
+	daemonsAside = asideText{"a DaemonSet", "all DaemonSets together", "spec.template.spec", "its pods are not expected on new nodes"}
+)
+
+// refusal returns a rejection that states which limit the costs of one object, or of all, exceed.
+func (t asideText) refusal(costs, most cost, of string) *Rejection {
+	field, why := t.field+".affinity.nodeAffinity",
+		fmt.Sprintf("too many alternatives, or too many values: %s may have %d terms and %d values", of, most.terms, most.values)
+	switch {
+	case costs.between > most.between:
+		field, why = t.field, fmt.Sprintf("too many topology spread constraints and terms of pod affinity: %s may have %d beyond %d for each",
+			of, most.between, fewBetween)
+	case costs.keys > most.keys:
+		field, why = t.field, fmt.Sprintf("too many topology keys: %s may have %d", of, most.keys)
+	}
+	if of == t.all {
+		why += ", and those with the fewest come first"
+	}
+	return &Rejection{Unsupported: true, Field: field, Reason: why + "; " + t.effect}
+}
+
+// admitted adds up the objects of a kind that have rows, each value and topology key once.
+type admitted struct {
+	cost
+	seen map[[2]string]bool // label key and value, or topology key alone
+}
+
+// admit adds the object. If that exceeds a limit, it adds nothing and returns why.
+func (a *admitted) admit(p *priced, text asideText) *Rejection {
+	if p.exceeds(mostOfOne) {
+		return text.refusal(p.cost, mostOfOne, text.one)
+	}
+	costs := cost{terms: p.terms, between: p.between}
+	var unseen [][2]string
+	for _, reqs := range p.requirements {
+		for _, r := range reqs {
+			key := label.Canonical(r.Key)
+			for _, value := range r.Values {
+				if at := [2]string{key, value}; !a.seen[at] {
+					unseen = append(unseen, at)
+				}
+			}
+		}
+	}
+	costs.values = len(unseen)
+	for _, key := range p.topology {
+		if at := [2]string{"", key}; !a.seen[at] {
+			unseen = append(unseen, at)
+		}
+	}
+	costs.keys = len(unseen) - costs.values
+	if costs = costs.plus(a.cost); costs.exceeds(mostOfAll) {
+		return text.refusal(costs, mostOfAll, text.all)
+	}
+	a.cost = costs
+	for _, at := range unseen {
+		a.seen[at] = true
+	}
+	return nil
+}
+
+// weigh computes the cost of a new shape. The next snapshot mentions its values, unless it is set aside.
 func (b *Builder) weigh(s *shapeRecord) {
-	s.terms = max(1, len(s.Alternatives))*max(1, len(s.VolumeAlternatives)) - 1 + max(0, len(s.Preferred)-fewPreferences)
-	s.eachRequirement(func(r label.Requirement) { s.values += max(1, len(r.Values)) })
-	s.between = max(0, len(s.Spread)+len(s.Terms)-fewBetween)
-	s.keys = len(s.ownKeys())
+	s.priced = newPriced(s.Alternatives, s.Preferred, len(s.Spread)+len(s.Terms), s.ownKeys())
+	s.terms += (max(1, len(s.VolumeAlternatives)) - 1) * max(1, len(s.Alternatives))
+	b.fresh = append(b.fresh, s)
+	if s.exceeds(mostOfOne) {
+		s.aside = podsAside.refusal(s.cost, mostOfOne, podsAside.one)
+		return
+	}
 	b.terms += s.terms
 	b.between += s.between
-	b.fresh = append(b.fresh, s)
 }
 
 // ownKeys returns the distinct topology keys of the shape that cost a bit in every row because of it.
@@ -77,22 +163,12 @@ func isFixedKey(key string) bool {
 	return key == LabelHostname || key == LabelZone || key == LabelCapacityType
 }
 
-// eachRequirement calls do for the requirements that pod authors write. Requirements of volumes are excluded: they
-// come from storage.
-func (s *shapeRecord) eachRequirement(do func(label.Requirement)) {
-	for _, reqs := range s.Alternatives {
-		for _, r := range reqs {
-			do(r)
-		}
-	}
-	for _, p := range s.Preferred {
-		for _, r := range p.Requirements {
-			do(r)
-		}
-	}
+func (s *shapeRecord) compare(o *shapeRecord) int {
+	return cmp.Or(cmp.Compare(bit(s.Virtual != ""), bit(o.Virtual != "")), cmp.Compare(s.sum(), o.sum()),
+		strings.Compare(s.Signature, o.Signature))
 }
 
-// admit decides which shapes have rows. If all of them together are below the lowest limit, it admits all.
+// admit decides which shapes have rows.
 func (b *Builder) admit() {
 	fresh := slices.DeleteFunc(b.fresh, func(s *shapeRecord) bool { return b.shapes[s.Signature] != s })
 	b.fresh = nil
@@ -101,82 +177,39 @@ func (b *Builder) admit() {
 		all.values += s.values
 		all.keys += s.keys
 	}
-	if b.asides > 0 || all.exceeds(mostOfController) {
-		if len(fresh) > 0 || b.shapesChanged {
-			b.judge(fresh)
-		}
-		b.shapesChanged = false
-		return
+	if b.asides > 0 && (len(fresh) > 0 || b.shapesChanged) || b.asides == 0 && all.exceeds(mostOfAll) && len(fresh) > 0 {
+		fresh = append(fresh, b.judge()...)
 	}
-	for _, s := range fresh {
-		b.mentionShape(s.Shape)
-		b.markShape(s)
-	}
-}
-
-// judge admits the cheapest shapes and rejects the others.
-func (b *Builder) judge(fresh []*shapeRecord) {
-	owners := b.owners()
-	taken := map[string]cost{}
-	seen := newSeen()
-	changed := map[*Shape]*shapeRecord{}
-	longer := false
-	for _, s := range slices.SortedFunc(maps.Values(b.shapes), (*shapeRecord).compare) {
-		costs := seen.unseen(s)
-		shares := []share{
-			{"controller/" + owners[s.Shape], "the pods of its controller", mostOfController},
-			{"namespace/" + s.Namespace, "the pods of namespace " + s.Namespace, mostOfNamespace},
-			{"", "all pods", mostOfAll},
-		}
-		exceeded := slices.IndexFunc(shares, func(to share) bool { return taken[to.key].plus(costs).exceeds(to.most) })
-		if exceeded >= 0 {
-			if s.aside == nil {
-				s.aside, changed[s.Shape] = shares[exceeded].refusal(taken[shares[exceeded].key].plus(costs)), s
-				b.asides++
-				longer = longer || s.marked // its mentions make every row longer
-			}
-			continue
-		}
-		seen.see(s)
-		for _, to := range shares {
-			taken[to.key] = taken[to.key].plus(costs)
-		}
-		if s.aside != nil {
-			s.aside, changed[s.Shape] = nil, s
-			b.asides--
-			fresh = append(fresh, s)
-		}
-	}
-	b.turn(changed)
+	b.shapesChanged = false
 	for _, s := range fresh {
 		if s.aside == nil {
 			b.mentionShape(s.Shape)
 		}
 		b.markShape(s)
 	}
-	if longer {
-		b.unmentioned = fewMentions + 1
-	}
 }
 
-// share is the maximum cost of some pods together.
-type share struct {
-	key, of string
-	most    cost
-}
-
-// refusal returns a rejection that states which limit of the share the cost exceeds.
-func (s share) refusal(costs cost) *Rejection {
-	field, why := "spec.affinity.nodeAffinity", fmt.Sprintf("too many alternatives, or too many values, that no other pod mentions: %s may have %d terms and %d values",
-		s.of, s.most.terms, s.most.values)
-	switch {
-	case costs.between > s.most.between:
-		field, why = "spec", fmt.Sprintf("too many topology spread constraints and terms of pod affinity: %s may have %d beyond %d for each pod",
-			s.of, s.most.between, fewBetween)
-	case costs.keys > s.most.keys:
-		field, why = "spec", fmt.Sprintf("too many topology keys that no other pod uses: %s may have %d", s.of, s.most.keys)
+// judge admits the cheapest shapes and sets the others aside. It returns those that are admitted again.
+func (b *Builder) judge() (again []*shapeRecord) {
+	all := admitted{seen: map[[2]string]bool{}}
+	changed := map[*Shape]*shapeRecord{}
+	for _, s := range slices.SortedFunc(maps.Values(b.shapes), (*shapeRecord).compare) {
+		why := all.admit(&s.priced, podsAside)
+		if (why == nil) == (s.aside == nil) {
+			continue
+		}
+		if s.aside, changed[s.Shape] = why, s; why == nil {
+			b.asides--
+			again = append(again, s)
+			continue
+		}
+		b.asides++
+		if s.marked {
+			b.unmentioned = fewMentions + 1 // its mentions make every row longer
+		}
 	}
-	return &Rejection{Unsupported: true, Field: field, Reason: why + ", and those with the fewest come first; no node is launched for the pod"}
+	b.turn(changed)
+	return again
 }
 
 // turn rejects the pods of shapes that are rejected now, and restores the pods of shapes that are admitted now.
@@ -221,67 +254,36 @@ func (b *Builder) turn(changed map[*Shape]*shapeRecord) {
 	}
 }
 
-// owners returns, for each shape, the lowest UID of the controllers of its pods; a pod without a controller counts as
-// its own.
-func (b *Builder) owners() map[*Shape]string {
-	owners := make(map[*Shape]string, len(b.shapes))
-	for uid, record := range b.pods {
-		owner := cmp.Or(record.pod.Controller.UID, uid)
-		if least, known := owners[record.pod.Shape]; !known || owner < least {
-			owners[record.pod.Shape] = owner
-		}
-	}
-	return owners
+// AsideDaemon is a DaemonSet that is not considered, because of what its rows would cost.
+type AsideDaemon struct {
+	*DaemonSpec
+	Why *Rejection
 }
 
-// seen holds the values and topology keys that admitted shapes mention.
-type seen struct {
-	values map[string]map[string]bool // by label key
-	keys   map[string]bool
-}
-
-func newSeen() seen { return seen{map[string]map[string]bool{}, map[string]bool{}} }
-
-// unseen returns the cost of a shape, without the values and keys that admitted shapes mention.
-func (n seen) unseen(s *shapeRecord) cost {
-	costs := cost{terms: s.terms, between: s.between}
-	s.eachRequirement(func(r label.Requirement) { costs.values += n.unseenValues(r) })
-	if s.keys > 0 {
-		for _, key := range s.ownKeys() {
-			if !n.keys[key] {
-				costs.keys++
-			}
-		}
+// admitDaemons decides which DaemonSets have rows.
+func (b *Builder) admitDaemons() {
+	if !b.daemonsChanged {
+		return
 	}
-	return costs
-}
-
-// unseenValues returns how many values of the requirement are new.
-func (n seen) unseenValues(r label.Requirement) int {
-	known, unseen := n.values[label.Canonical(r.Key)], 0
-	for _, value := range r.Values {
-		if !known[value] {
-			unseen++
-		}
-	}
-	return unseen
-}
-
-func (n seen) seeValues(r label.Requirement) {
-	key := label.Canonical(r.Key)
-	if n.values[key] == nil {
-		n.values[key] = map[string]bool{}
-	}
-	for _, value := range r.Values {
-		n.values[key][value] = true
+	b.daemonsChanged = false
+	all := admitted{seen: map[[2]string]bool{}}
+	for _, d := range slices.SortedFunc(maps.Values(b.daemons), func(c, d *daemonRecord) int {
+		return cmp.Or(cmp.Compare(c.sum(), d.sum()), strings.Compare(c.spec.UID, d.spec.UID))
+	}) {
+		b.turnDaemon(d, all.admit(&d.priced, daemonsAside))
 	}
 }
 
-func (n seen) see(s *shapeRecord) {
-	s.eachRequirement(n.seeValues)
-	if s.keys > 0 {
-		for _, key := range s.ownKeys() {
-			n.keys[key] = true
-		}
+// turnDaemon admits the DaemonSet, or sets it aside if there is a reason to.
+func (b *Builder) turnDaemon(d *daemonRecord, why *Rejection) {
+	if why == nil && !d.mentioned {
+		b.mention(d.spec.Alternatives...)
 	}
+	if why != nil && d.mentioned {
+		b.unmentioned = fewMentions + 1 // its values make every row longer
+	}
+	if (why == nil) != (d.aside == nil) {
+		d.frozen, b.daemonsDirty = nil, true
+	}
+	d.mentioned, d.aside = why == nil, why
 }

@@ -55,8 +55,9 @@ type Builder struct {
 	// dead counts the marks that no shape uses; unmentioned is an upper bound of the mentions whose shapes are gone.
 	dead, unmentioned int
 	// terms counts the alternatives and preferences of all shapes beyond the free ones, between the constraints
-	// between pods. fresh holds the shapes that are not admitted yet. asides counts the rejected shapes;
-	// shapesChanged says that some of them may be admitted now.
+	// between pods, except those of shapes that are above the limit of one. fresh holds the shapes that are not
+	// mentioned yet. asides counts the shapes for which there is no room beside the others; shapesChanged says that
+	// there may be some now.
 	terms         int
 	between       int
 	fresh         []*shapeRecord
@@ -102,10 +103,9 @@ type shapeRecord struct {
 	*Shape
 	request
 	refs int
-	// cost is the cost of the shape's groups (admit.go). aside is the reason for which the shape is rejected, nil if
-	// it is admitted. marked says that its marks are interned, partly that only those of a rejected shape are.
-	cost
-	aside          *Rejection
+	// priced is the cost of the shape's groups (admit.go). marked says that its marks are interned, partly that only
+	// those of a shape that is set aside are.
+	priced
 	marked, partly bool
 	// groups holds the frozen groups of the pending pods of the shape.
 	groups []*Group
@@ -132,10 +132,8 @@ type poolRecord struct {
 
 type daemonRecord struct {
 	request
-	// cost, and the reason for which the DaemonSet is set aside, nil if it is not (admitdaemons.go). mentioned says that
-	// its values are.
-	cost
-	aside     *Rejection
+	// priced is the cost of its rows (admit.go). mentioned says that its values are.
+	priced
 	mentioned bool
 	spec      *DaemonSpec
 	frozen    *Daemon
@@ -348,9 +346,8 @@ func (b *Builder) UpsertDaemon(spec DaemonSpec) {
 	if old := b.daemons[spec.UID]; old != nil {
 		b.dropDaemon(old, &spec)
 	}
-	d := &daemonRecord{spec: &spec, request: newRequest(spec.Requests, nil)}
+	d := &daemonRecord{spec: &spec, request: newRequest(spec.Requests, nil), priced: newPriced(spec.Alternatives, nil, len(spec.Terms), nil)}
 	b.uses.ask(1, d.names)
-	d.weigh()
 	b.daemons[spec.UID] = d
 }
 

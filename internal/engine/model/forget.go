@@ -68,11 +68,11 @@ func (b *Builder) forget() {
 // release removes a shape whose last pod is gone.
 func (b *Builder) release(s *shapeRecord) {
 	delete(b.shapes, s.Signature)
-	b.terms -= s.terms
-	b.between -= s.between
-	b.shapesChanged = b.shapesChanged || b.asides > 0
-	if s.aside != nil {
-		b.asides--
+	if !s.exceeds(mostOfOne) {
+		b.terms -= s.terms
+		b.between -= s.between
+		b.asides -= bit(s.aside != nil)
+		b.shapesChanged = true
 	}
 	b.giveBack(s)
 	b.uses.ask(-1, s.names)
