@@ -107,6 +107,14 @@ func (m *Mentions) Key(key string) {
 // Len returns the number of mentioned values of all keys.
 func (m *Mentions) Len() int { return m.values }
 
+// ValuesOf returns the number of mentioned values of a key.
+func (m *Mentions) ValuesOf(key string) int {
+	if mentioned := m.keys[Canonical(key)]; mentioned != nil {
+		return len(mentioned.values)
+	}
+	return 0
+}
+
 // Version changes if and only if the space does. Rows of one version can be combined.
 func (m *Mentions) Version() uint64 {
 	return m.version

@@ -139,16 +139,16 @@ func (a *admitted) admit(p *priced, text asideText) *Rejection {
 }
 
 // weigh computes the cost of a new shape. The next snapshot mentions its values, unless it is set aside.
-func (b *Builder) weigh(s *shapeRecord) {
+func (in *interner) weigh(s *shapeRecord) {
 	s.priced = newPriced(s.Alternatives, s.Preferred, len(s.Spread)+len(s.Terms), s.ownKeys())
 	s.terms += (max(1, len(s.VolumeAlternatives)) - 1) * max(1, len(s.Alternatives))
-	b.fresh = append(b.fresh, s)
+	in.fresh = append(in.fresh, s)
 	if s.exceeds(mostOfOne) {
 		s.aside = podsAside.refusal(s.cost, mostOfOne, podsAside.one)
 		return
 	}
-	b.terms += s.terms
-	b.between += s.between
+	in.terms += s.terms
+	in.between += s.between
 }
 
 // ownKeys returns the distinct topology keys of the shape that cost a bit in every row because of it.
@@ -168,48 +168,54 @@ func (s *shapeRecord) compare(o *shapeRecord) int {
 		strings.Compare(s.Signature, o.Signature))
 }
 
-// admit decides which shapes have rows.
-func (b *Builder) admit() {
-	fresh := slices.DeleteFunc(b.fresh, func(s *shapeRecord) bool { return b.shapes[s.Signature] != s })
-	b.fresh = nil
-	all := cost{b.terms, b.mentions.Len(), b.between, len(b.topology)}
+// admit decides which shapes have rows. It returns those that are set aside or admitted again, by their former form.
+func (in *interner) admit() (changed map[*Shape]*shapeRecord) {
+	fresh := slices.DeleteFunc(in.fresh, func(s *shapeRecord) bool { return in.shapes[s.Signature] != s })
+	in.fresh = nil
+	all := cost{in.terms, in.mentions.Len(), in.between, len(in.topology)}
 	for _, s := range fresh {
 		all.values += s.values
 		all.keys += s.keys
 	}
-	if b.asides > 0 && (len(fresh) > 0 || b.shapesChanged) || b.asides == 0 && all.exceeds(mostOfAll) && len(fresh) > 0 {
-		fresh = append(fresh, b.judge()...)
+	if in.asides > 0 && (len(fresh) > 0 || in.shapesChanged) || in.asides == 0 && all.exceeds(mostOfAll) && len(fresh) > 0 {
+		var again []*shapeRecord
+		again, changed = in.judge()
+		fresh = append(fresh, again...)
 	}
-	b.shapesChanged = false
+	in.shapesChanged = false
 	for _, s := range fresh {
 		if s.aside == nil {
-			b.mentionShape(s.Shape)
+			in.mentionShape(s.Shape)
 		}
-		b.markShape(s)
+		in.markShape(s)
 	}
+	return changed
 }
 
-// judge admits the cheapest shapes and sets the others aside. It returns those that are admitted again.
-func (b *Builder) judge() (again []*shapeRecord) {
+// judge admits the cheapest shapes and sets the others aside. changed includes those that are admitted again.
+func (in *interner) judge() (again []*shapeRecord, changed map[*Shape]*shapeRecord) {
 	all := admitted{seen: map[[2]string]bool{}}
-	changed := map[*Shape]*shapeRecord{}
-	for _, s := range slices.SortedFunc(maps.Values(b.shapes), (*shapeRecord).compare) {
+	changed = map[*Shape]*shapeRecord{}
+	for _, s := range slices.SortedFunc(maps.Values(in.shapes), (*shapeRecord).compare) {
 		why := all.admit(&s.priced, podsAside)
 		if (why == nil) == (s.aside == nil) {
 			continue
 		}
 		if s.aside, changed[s.Shape] = why, s; why == nil {
-			b.asides--
+			in.asides--
 			again = append(again, s)
 			continue
 		}
-		b.asides++
+		in.asides++
 		if s.marked {
-			b.unmentioned = fewMentions + 1 // its mentions make every row longer
+			in.unmentioned = fewMentions + 1 // its mentions make every row longer
 		}
 	}
-	b.turn(changed)
-	return again
+	for _, s := range changed {
+		in.unmark(s) // and mark again by the new state
+		in.markShape(s)
+	}
+	return again, changed
 }
 
 // turn rejects the pods of shapes that are rejected now, and restores the pods of shapes that are admitted now.
@@ -217,11 +223,7 @@ func (b *Builder) turn(changed map[*Shape]*shapeRecord) {
 	if len(changed) == 0 {
 		return
 	}
-	b.rejectedDirty = true
-	for _, s := range changed {
-		b.unmark(s) // and mark again by the new state
-		b.markShape(s)
-	}
+	b.freezer.rejectedDirty = true
 	for uid, record := range b.pods {
 		s := changed[record.pod.Shape]
 		if s == nil {
@@ -237,17 +239,17 @@ func (b *Builder) turn(changed map[*Shape]*shapeRecord) {
 		switch {
 		case pod.state == Bound && b.nodes[pod.Node] != nil:
 			b.nodes[pod.Node].pods[uid] = &pod
-			b.dirtyNodes[pod.Node] = true
+			b.freezer.dirtyNodes[pod.Node] = true
 		case pod.state == Bound:
 			b.strays[pod.Node][uid] = &pod
 		case own:
 		case s.aside != nil:
 			b.drop(s, record.at)
-			b.dirtyShapes[s.Signature] = s
+			b.freezer.dirtyShapes[s.Signature] = s
 		default:
 			record.at = len(s.pending)
 			s.pending = append(s.pending, &pod)
-			b.dirtyShapes[s.Signature] = s
+			b.freezer.dirtyShapes[s.Signature] = s
 		}
 		record.pod = &pod
 		b.pods[uid] = record
@@ -277,13 +279,13 @@ func (b *Builder) admitDaemons() {
 // turnDaemon admits the DaemonSet, or sets it aside if there is a reason to.
 func (b *Builder) turnDaemon(d *daemonRecord, why *Rejection) {
 	if why == nil && !d.mentioned {
-		b.mention(d.spec.Alternatives...)
+		b.shared.mention(d.spec.Alternatives...)
 	}
 	if why != nil && d.mentioned {
-		b.unmentioned = fewMentions + 1 // its values make every row longer
+		b.shared.unmentioned = fewMentions + 1 // its values make every row longer
 	}
 	if (why == nil) != (d.aside == nil) {
-		d.frozen, b.daemonsDirty = nil, true
+		d.frozen, b.freezer.daemonsDirty = nil, true
 	}
 	d.mentioned, d.aside = why == nil, why
 }

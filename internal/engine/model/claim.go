@@ -14,34 +14,34 @@ import (
 // encodeClaim encodes a claim that is not launched. It may become any of its types in any of its zones and capacity
 // types, so it has the room of the smallest net of daemons, costs as much as the most expensive, and counts against
 // limits as the largest.
-func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
+func (f *freezer) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 	wellKnown := func(string) bool { return false }
 	if types != nil {
 		wellKnown = func(key string) bool { return types.Catalog.WellKnown[key] }
 	}
-	n.Row, _, _ = b.space.Template(wellKnown, n.Requirements)
-	completeRow(b.space, n.Row)
+	n.Row, _, _ = f.shared.space.Template(wellKnown, n.Requirements)
+	completeRow(f.shared.space, n.Row)
 	for key, value := range n.Labels {
-		if k, known := b.space.Lookup(key); known {
-			b.space.SetOnly(n.Row, k, b.space.Atom(k, value))
+		if k, known := f.shared.space.Lookup(key); known {
+			f.shared.space.SetOnly(n.Row, k, f.shared.space.Atom(k, value))
 		}
 	}
 	if types != nil {
-		b.settleCustom(n, wellKnown)
+		f.settleCustom(n, wellKnown)
 	}
 	var set bitset.Set
 	if types != nil {
 		set = types.Compatible(n.Row)
-		b.keepNamed(set, types, n.Requirements)
+		f.keepNamed(set, types, n.Requirements)
 	}
-	requests := b.resources.Vector(n.Requests)
+	requests := f.shared.resources.Vector(n.Requests)
 	if set.Empty() {
-		n.Total, n.Usable = requests, b.capacity(n.Requests)
-		b.reserveDaemons(n, daemons)
+		n.Total, n.Usable = requests, f.shared.capacity(n.Requests)
+		f.reserveDaemons(n, daemons)
 		return
 	}
 	n.Row = types.Hull(n.Row, set)
-	rooms := b.claimRooms(types, n, daemons, set).Possible(n.Row)
+	rooms := f.claimRooms(types, n, daemons, set).Possible(n.Row)
 	n.Usable = leastUsable(rooms, set, requests)
 	for t := range set.All() {
 		n.Types = append(n.Types, types.Catalog.Types[t].Name)
@@ -53,18 +53,18 @@ func (b *Builder) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 
 // settleCustom sets to absent the custom labels that the claim neither carries nor requires: its node will not have
 // them.
-func (b *Builder) settleCustom(n *Node, wellKnown func(string) bool) {
+func (f *freezer) settleCustom(n *Node, wellKnown func(string) bool) {
 	for _, r := range n.Requirements {
-		k, known := b.space.Lookup(r.Key)
+		k, known := f.shared.space.Lookup(r.Key)
 		_, carried := n.Labels[r.Key]
-		if known && !carried && !wellKnown(r.Key) && !OnEveryNode(r.Key) && b.space.AllowsAbsent(n.Row, k) {
-			b.space.SetOnly(n.Row, k, b.space.Absent(k))
+		if known && !carried && !wellKnown(r.Key) && !OnEveryNode(r.Key) && f.shared.space.AllowsAbsent(n.Row, k) {
+			f.shared.space.SetOnly(n.Row, k, f.shared.space.Absent(k))
 		}
 	}
 }
 
 // claimRooms returns the rooms of a claim. Claims that daemons cannot tell apart share them within a snapshot.
-func (b *Builder) claimRooms(types *TypeIndex, n *Node, daemons []*Daemon, set bitset.Set) *Rooms {
+func (f *freezer) claimRooms(types *TypeIndex, n *Node, daemons []*Daemon, set bitset.Set) *Rooms {
 	var key []byte
 	for _, words := range [][]uint64{set, n.Row} {
 		for _, w := range words {
@@ -74,17 +74,17 @@ func (b *Builder) claimRooms(types *TypeIndex, n *Node, daemons []*Daemon, set b
 	for _, t := range n.Taints {
 		key = fmt.Appendf(key, "%q %q %d", t.Key, t.Value, t.Effect)
 	}
-	shown := b.shownOf(n.Pool)
+	shown := f.shownOf(n.Pool)
 	at := claimRoomsKey{types, string(key) + shown.id()}
-	if b.roomsOfClaims[at] == nil {
-		b.roomsOfClaims[at] = newRooms(types, roomsOf{n.Row, n.Taints, daemons, shown}, set)
+	if f.roomsOfClaims[at] == nil {
+		f.roomsOfClaims[at] = newRooms(types, roomsOf{n.Row, n.Taints, daemons, shown}, set)
 	}
-	return b.roomsOfClaims[at]
+	return f.roomsOfClaims[at]
 }
 
 // shownOf returns what nodes of the pool show.
-func (b *Builder) shownOf(pool string) shown {
-	if p := b.pools[pool]; p != nil {
+func (f *freezer) shownOf(pool string) shown {
+	if p := f.from.pools[pool]; p != nil {
 		return p.shown
 	}
 	return nil
@@ -141,7 +141,7 @@ func initializeRow(space *label.Space, row label.Row) {
 
 // keepNamed removes the types that are not in the claim's own list. The row does not contain the list because most of
 // its names are mentioned nowhere else.
-func (b *Builder) keepNamed(set bitset.Set, types *TypeIndex, reqs []label.Requirement) {
+func (f *freezer) keepNamed(set bitset.Set, types *TypeIndex, reqs []label.Requirement) {
 	for _, r := range reqs {
 		if r.Key != LabelType || r.Operator != label.In {
 			continue

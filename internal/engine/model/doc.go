@@ -5,13 +5,14 @@
 //	(cluster/convert makes them)        (cluster.Store owns one)        (placement, disruption, explain read it)
 //
 // There are two layers. The Spec types are the input: names, label maps, amounts by resource name. A Builder accepts
-// one change at a time, interns names, and maintains totals per node and groups of identical pending pods, so that a
-// change costs O(1) (O(pods of one node) for a node). Builder.Snapshot freezes the state: unchanged parts are shared
-// with the last snapshot, changed parts are copied. Rows (the encoded requirements) are encoded again only when the
-// set of mentioned label values changes.
+// one change at a time, and maintains totals per node, so that a change costs O(1) (O(pods of one node) for a node). It has
+// three parts:
 //
-// What nodes use of the limits of pools and quotas is in one Ledger: the Builder charges it for each node, a Snapshot has a
-// copy, and who plans launches charges a clone.
+//   - the interner (interner.go) has what objects share, once: names, values, shapes of pods, marks, instance types;
+//   - the Ledger (ledger.go) has what nodes use of the limits of pools and quotas. A Snapshot has a copy, and a planner of
+//     launches charges a clone;
+//   - the freezer (freezer.go) makes Snapshots: unchanged parts are shared with the last one, changed parts are copied.
+//     Rows (the encoded requirements) are encoded again only when the set of mentioned label values changes.
 //
 // A Snapshot is never written after it is returned. What-ifs read it through an overlay (Without), and neither change
 // nor rebuild it. It carries Now: the engine never reads a clock.

@@ -15,52 +15,56 @@ import (
 // types and the daemons, the ledger reads the nodes.
 
 // freezeLimits encodes and lists the pools and quotas, and reports whether any has changed.
-func (b *Builder) freezeLimits(s *Snapshot) bool {
-	if !b.poolsDirty && !b.quotasDirty {
+func (f *freezer) freezeLimits(s *Snapshot) bool {
+	if !f.poolsDirty && !f.quotasDirty {
 		return false
 	}
-	if b.poolsDirty {
-		b.freezePools(s)
+	if f.poolsDirty {
+		f.freezePools(s)
 	}
-	b.freezeQuotas(s)
-	b.poolsDirty, b.quotasDirty = false, false
+	f.freezeQuotas(s)
+	f.poolsDirty, f.quotasDirty = false, false
 	return true
 }
 
-func (b *Builder) freezePools(s *Snapshot) {
-	b.dropCatalogs()
-	e := poolEncoder{Builder: b, daemons: b.daemonList(), rooms: map[roomsKey]*Rooms{}}
-	for _, p := range b.pools {
-		current := p.frozen != nil && !p.dirty && p.frozen.Types == b.types[p.spec.Catalog] && p.frozen.space() == b.space
+func (f *freezer) freezePools(s *Snapshot) {
+	used := map[*Catalog]bool{}
+	for _, p := range f.from.pools {
+		used[p.spec.Catalog] = true
+	}
+	f.shared.keepCatalogs(used)
+	e := poolEncoder{shared: f.shared, daemons: f.daemonList(), rooms: map[roomsKey]*Rooms{}}
+	for _, p := range f.from.pools {
+		current := p.frozen != nil && !p.dirty && p.frozen.Types == f.shared.types[p.spec.Catalog] && p.frozen.space() == f.shared.space
 		if p.dirty = !current; current && p.frozen.Rooms != nil {
 			e.rooms[e.roomsKey(p.frozen)] = p.frozen.Rooms
 		}
 	}
-	s.Pools = make([]*Pool, 0, len(b.pools))
-	for _, p := range b.pools {
+	s.Pools = make([]*Pool, 0, len(f.from.pools))
+	for _, p := range f.from.pools {
 		if p.dirty {
-			p.frozen, p.dirty = e.encode(p, b.typesOf(p.spec.Catalog)), false
+			p.frozen, p.dirty = e.encode(p, f.shared.typesOf(p.spec.Catalog)), false
 		}
 		s.Pools = append(s.Pools, p.frozen)
 	}
 	slices.SortFunc(s.Pools, comparePools)
 	var offered []*TypeIndex
-	for _, name := range slices.Sorted(maps.Keys(b.pools)) {
-		if types := b.pools[name].frozen.Types; types != nil && !slices.Contains(offered, types) {
+	for _, name := range slices.Sorted(maps.Keys(f.from.pools)) {
+		if types := f.from.pools[name].frozen.Types; types != nil && !slices.Contains(offered, types) {
 			offered = append(offered, types)
 		}
 	}
-	if !slices.Equal(offered, b.offered) {
-		b.offered = offered
-		b.repriceOrphans()
+	if !slices.Equal(offered, f.offered) {
+		f.offered = offered
+		f.repriceOrphans()
 	}
 }
 
 // repriceOrphans marks the nodes of claims without a pool whose price has changed as dirty.
-func (b *Builder) repriceOrphans() {
-	for name, n := range b.nodes {
-		if n.frozen != nil && n.spec.Claim != "" && b.pools[n.spec.Pool] == nil && b.priceElsewhere(n.frozen) != n.frozen.Price {
-			b.dirtyNodes[name] = true
+func (f *freezer) repriceOrphans() {
+	for name, n := range f.from.nodes {
+		if n.frozen != nil && n.spec.Claim != "" && f.from.pools[n.spec.Pool] == nil && f.priceElsewhere(n.frozen) != n.frozen.Price {
+			f.dirtyNodes[name] = true
 		}
 	}
 }
@@ -73,9 +77,9 @@ func (p *Pool) space() *label.Space {
 	return p.Types.space
 }
 
-func (b *Builder) daemonList() []*Daemon {
-	list := make([]*Daemon, 0, len(b.daemons))
-	for _, d := range b.daemons {
+func (f *freezer) daemonList() []*Daemon {
+	list := make([]*Daemon, 0, len(f.from.daemons))
+	for _, d := range f.from.daemons {
 		if d.frozen != nil {
 			list = append(list, d.frozen)
 		}
@@ -83,71 +87,45 @@ func (b *Builder) daemonList() []*Daemon {
 	return list
 }
 
-// typesOf returns the index of the catalog, built once per catalog and label space.
-func (b *Builder) typesOf(c *Catalog) *TypeIndex {
-	if c == nil {
-		return nil
-	}
-	if b.types[c] == nil {
-		b.types[c] = newTypeIndex(b, c)
-	}
-	return b.types[c]
-}
-
-// dropCatalogs removes the catalogs that no pool references any more.
-func (b *Builder) dropCatalogs() {
-	used := map[*Catalog]bool{}
-	for _, p := range b.pools {
-		used[p.spec.Catalog] = true
-	}
-	for c := range b.types {
-		if !used[c] {
-			b.offerTypes(c, -1)
-			delete(b.types, c)
-			delete(b.typeKeys, c)
-		}
-	}
-}
-
 // freezeLedger charges the ledger for the fresh nodes, or for all nodes if limits have changed.
-func (b *Builder) freezeLedger(s *Snapshot, fresh []*nodeRecord, limits bool) {
+func (f *freezer) freezeLedger(s *Snapshot, fresh []*nodeRecord, limits bool) {
 	if fresh == nil && !limits {
 		return
 	}
 	if limits {
-		b.ledger = newLedger(b.space, b.resources, s.Pools, s.Quotas)
-		fresh = slices.Collect(maps.Values(b.nodes))
+		f.ledger = newLedger(f.shared.space, f.shared.resources, s.Pools, s.Quotas)
+		fresh = slices.Collect(maps.Values(f.from.nodes))
 	}
 	for _, n := range fresh {
-		n.use = b.ledger.useOf(n.frozen)
-		b.ledger.Charge(n.use)
+		n.use = f.ledger.useOf(n.frozen)
+		f.ledger.Charge(n.use)
 	}
-	s.Ledger = b.ledger.Clone()
+	s.Ledger = f.ledger.Clone()
 }
 
 // freezeNodes returns the nodes that are frozen anew, which the ledger does not count any more; nil if no node has
 // changed.
-func (b *Builder) freezeNodes(s *Snapshot) []*nodeRecord {
-	if len(b.dirtyNodes) == 0 {
+func (f *freezer) freezeNodes(s *Snapshot) []*nodeRecord {
+	if len(f.dirtyNodes) == 0 {
 		return nil
 	}
-	fresh, records := make([]*Node, 0, len(b.dirtyNodes)), make([]*nodeRecord, 0, len(b.dirtyNodes))
-	b.roomsOfClaims = map[claimRoomsKey]*Rooms{}
-	for name := range b.dirtyNodes {
-		n := b.nodes[name]
+	fresh, records := make([]*Node, 0, len(f.dirtyNodes)), make([]*nodeRecord, 0, len(f.dirtyNodes))
+	f.roomsOfClaims = map[claimRoomsKey]*Rooms{}
+	for name := range f.dirtyNodes {
+		n := f.from.nodes[name]
 		if n == nil {
 			continue
 		}
-		b.ledger.Release(n.use)
-		n.frozen = b.encodeNode(n, s.Daemons)
+		f.ledger.Release(n.use)
+		n.frozen = f.encodeNode(n, s.Daemons)
 		fresh, records = append(fresh, n.frozen), append(records, n)
 	}
-	stale := func(n *Node) bool { return b.dirtyNodes[n.Name] }
+	stale := func(n *Node) bool { return f.dirtyNodes[n.Name] }
 	s.Nodes = merge(s.Nodes, fresh, stale, compareNodes)
 	s.named = merge(s.named, fresh, stale, compareNames)
 	fresh = slices.DeleteFunc(fresh, func(n *Node) bool { return n.Claim == "" })
 	s.claimed = merge(s.claimed, fresh, stale, compareClaims)
-	b.dirtyNodes = map[string]bool{}
+	f.dirtyNodes = map[string]bool{}
 	return records
 }
 
@@ -179,7 +157,7 @@ func merge[T any](sorted, fresh []T, stale func(T) bool, compare func(a, b T) in
 	return append(merged, fresh...)
 }
 
-func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
+func (f *freezer) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	n := &Node{NodeSpec: record.spec, Used: record.used.Clone(), Reservations: recorded(record.spec)}
 	n.Pods = make([]*Pod, 0, len(record.pods))
 	for _, p := range record.pods {
@@ -188,24 +166,24 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	slices.SortFunc(n.Pods, func(a, b *Pod) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 	})
-	b.countMarks(n)
+	f.shared.countMarks(n)
 	n.Ports, n.Claims = usedTogether(n.Pods)
-	n.Used = b.withShared(n.Used, n.Pods)
+	n.Used = f.shared.withShared(n.Used, n.Pods)
 	var types *TypeIndex
-	if pool := b.pools[n.Pool]; pool != nil {
-		types = b.typesOf(pool.spec.Catalog)
+	if pool := f.from.pools[n.Pool]; pool != nil {
+		types = f.shared.typesOf(pool.spec.Catalog)
 	}
 	switch n.Stage {
 	case Launching:
-		b.encodeClaim(n, types, daemons)
+		f.encodeClaim(n, types, daemons)
 	case Initialized:
-		b.encodeReal(n, types)
+		f.encodeReal(n, types)
 	default:
-		b.encodeReal(n, types)
-		b.reserveDaemons(n, daemons)
+		f.encodeReal(n, types)
+		f.reserveDaemons(n, daemons)
 	}
-	if n.Claim != "" && b.pools[n.Pool] == nil {
-		n.Price = b.priceElsewhere(n)
+	if n.Claim != "" && f.from.pools[n.Pool] == nil {
+		n.Price = f.priceElsewhere(n)
 	}
 	n.weigh()
 	return n
@@ -213,30 +191,30 @@ func (b *Builder) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 
 // priceElsewhere returns the price of the node's type, zone and capacity type in the first catalog that has it, 0 for
 // none. It is for claims whose pool does not exist: the cloud sells their machines still.
-func (b *Builder) priceElsewhere(n *Node) int64 {
+func (f *freezer) priceElsewhere(n *Node) int64 {
 	at := machineOffering{n.Labels[LabelType], n.Labels[LabelZone], n.Labels[LabelCapacityType]}
-	for _, types := range b.offered {
+	for _, types := range f.offered {
 		if t, known := types.Lookup(at.instanceType); known {
 			if price := types.PriceOf(t, at.zone, at.capacityType); price > 0 {
 				return price
 			}
 		}
 	}
-	return b.prices[at]
+	return f.prices[at]
 }
 
 // encodeReal encodes a node with a machine.
-func (b *Builder) encodeReal(n *Node, types *TypeIndex) {
-	n.Row = b.space.Labels(n.Labels)
-	b.nameNode(n)
-	n.Total, n.Usable = b.resources.Vector(n.Capacity), b.capacity(n.Allocatable)
+func (f *freezer) encodeReal(n *Node, types *TypeIndex) {
+	n.Row = f.shared.space.Labels(n.Labels)
+	f.nameNode(n)
+	n.Total, n.Usable = f.shared.resources.Vector(n.Capacity), f.shared.capacity(n.Allocatable)
 	if types == nil {
 		return
 	}
 	if t, known := types.Lookup(n.Labels[LabelType]); known {
 		n.Price = types.PriceOf(t, n.Labels[LabelZone], n.Labels[LabelCapacityType])
 		if n.Stage < Initialized {
-			b.limitVolumes(n, types.Usable[t])
+			f.limitVolumes(n, types.Usable[t])
 		}
 	}
 }
@@ -244,22 +222,22 @@ func (b *Builder) encodeReal(n *Node, types *TypeIndex) {
 // nameNode adds information to the row of an existing machine that its labels lack. An unregistered node will have a
 // hostname, because every kubelet sets it; a node that registered without one has none. A node that is not initialized
 // will be. The name of a node is known only after registration.
-func (b *Builder) nameNode(n *Node) {
+func (f *freezer) nameNode(n *Node) {
 	if _, has := n.Labels[LabelHostname]; !has && n.Stage < Registered {
-		completeRow(b.space, n.Row)
+		completeRow(f.shared.space, n.Row)
 	}
 	if n.Stage < Initialized {
-		initializeRow(b.space, n.Row)
+		initializeRow(f.shared.space, n.Row)
 	}
-	if k, known := b.space.Lookup(FieldName); known && n.Stage >= Registered {
-		b.space.SetOnly(n.Row, k, b.space.Atom(k, n.Name))
+	if k, known := f.shared.space.Lookup(FieldName); known && n.Stage >= Registered {
+		f.shared.space.SetOnly(n.Row, k, f.shared.space.Atom(k, n.Name))
 	}
 }
 
 // limitVolumes applies the volume limits of the node's type as long as its drivers report none.
-func (b *Builder) limitVolumes(n *Node, kind quantity.Vector) {
+func (f *freezer) limitVolumes(n *Node, kind quantity.Vector) {
 	for r := range n.Usable {
-		if name := b.resources.Name(quantity.Resource(r)); IsVolumeResource(name) && !says(n.Allocatable, name) {
+		if name := f.shared.resources.Name(quantity.Resource(r)); IsVolumeResource(name) && !says(n.Allocatable, name) {
 			n.Usable[r] = kind.At(quantity.Resource(r))
 		}
 	}
@@ -267,14 +245,14 @@ func (b *Builder) limitVolumes(n *Node, kind quantity.Vector) {
 
 // reserveDaemons reserves the requests and the host ports of the daemons that the node admits and that are not on it
 // yet.
-func (b *Builder) reserveDaemons(n *Node, daemons []*Daemon) {
+func (f *freezer) reserveDaemons(n *Node, daemons []*Daemon) {
 	row := n.Row
-	if shown := b.shownOf(n.Pool); shown != nil {
+	if shown := f.shownOf(n.Pool); shown != nil {
 		row = slices.Clone(row)
-		shown.add(b.space, row, n.Labels[LabelType])
+		shown.add(f.shared.space, row, n.Labels[LabelType])
 	}
 	for _, d := range daemons {
-		if !d.isOn(n) && d.Admits(b.space, row, n.Taints) {
+		if !d.isOn(n) && d.Admits(f.shared.space, row, n.Taints) {
 			n.Reserved = n.Reserved.Add(d.Requests)
 			n.reservePorts(d.HostPorts)
 		}
@@ -293,32 +271,32 @@ func (d *Daemon) isOn(n *Node) bool {
 	return slices.ContainsFunc(n.Pods, func(p *Pod) bool { return p.Controller.UID == d.UID })
 }
 
-func (b *Builder) freezeDaemons(s *Snapshot) {
-	if !b.daemonsDirty {
+func (f *freezer) freezeDaemons(s *Snapshot) {
+	if !f.daemonsDirty {
 		return
 	}
-	b.daemonsDirty, b.poolsDirty = false, true
-	for _, p := range b.pools {
+	f.daemonsDirty, f.poolsDirty = false, true
+	for _, p := range f.from.pools {
 		p.dirty = true
 	}
-	s.Daemons, s.DaemonsAside = make([]*Daemon, 0, len(b.daemons)), nil
-	for _, d := range b.daemons {
+	s.Daemons, s.DaemonsAside = make([]*Daemon, 0, len(f.from.daemons)), nil
+	for _, d := range f.from.daemons {
 		if d.aside != nil {
 			s.DaemonsAside = append(s.DaemonsAside, AsideDaemon{d.spec, d.aside})
 			continue
 		}
 		if d.frozen == nil {
-			rows, _ := encodeAlternatives(b.space, d.spec.Alternatives)
-			requests, _ := b.sized(&d.request)
+			rows, _ := encodeAlternatives(f.shared.space, d.spec.Alternatives)
+			requests, _ := f.shared.sized(&d.request)
 			d.frozen = &Daemon{DaemonSpec: d.spec, Rows: rows, Requests: requests}
 		}
 		s.Daemons = append(s.Daemons, d.frozen)
 	}
 	slices.SortFunc(s.Daemons, func(a, b *Daemon) int { return compareDaemons(a.DaemonSpec, b.DaemonSpec) })
 	slices.SortFunc(s.DaemonsAside, func(a, b AsideDaemon) int { return compareDaemons(a.DaemonSpec, b.DaemonSpec) })
-	for name, n := range b.nodes {
+	for name, n := range f.from.nodes {
 		if n.spec.Stage != Initialized {
-			b.dirtyNodes[name] = true
+			f.dirtyNodes[name] = true
 		}
 	}
 }
@@ -327,53 +305,13 @@ func compareDaemons(a, b *DaemonSpec) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 }
 
-// capacity returns the vector of a node's or type's amounts. Volumes without a limit are unlimited.
-func (b *Builder) capacity(amounts []quantity.Amount) quantity.Vector {
-	v := b.resources.Vector(amounts)
-	if b.volumes == 0 {
-		return v
-	}
-	v = grow(v, b.resources.Len())
-	for r := range v {
-		if name := b.resources.Name(quantity.Resource(r)); IsVolumeResource(name) && !says(amounts, name) {
-			v[r] = unlimited
-		}
-	}
-	return v
-}
-
-func says(amounts []quantity.Amount, name string) bool {
-	return slices.ContainsFunc(amounts, func(a quantity.Amount) bool { return a.Name == name })
-}
-
-// withShared adds the shared volumes of the pods, each once.
-func (b *Builder) withShared(used quantity.Vector, pods []*Pod) quantity.Vector {
-	var seen map[string]bool
-	for _, p := range pods {
-		for _, v := range p.Shared {
-			if v.Driver == "" || seen[v.Claim] {
-				continue
-			}
-			if seen == nil {
-				seen = map[string]bool{}
-			}
-			seen[v.Claim] = true
-			if r, known := b.resources.Lookup(VolumeResource(v.Driver)); known {
-				used = grow(used, int(r)+1)
-				used[r]++
-			}
-		}
-	}
-	return used
-}
-
-func (b *Builder) freezeRejected(s *Snapshot) {
-	if !b.rejectedDirty {
+func (f *freezer) freezeRejected(s *Snapshot) {
+	if !f.rejectedDirty {
 		return
 	}
-	b.rejectedDirty = false
+	f.rejectedDirty = false
 	s.Rejected = nil
-	for _, record := range b.pods {
+	for _, record := range f.from.pods {
 		if p := record.pod; p.state == Pending && p.Rejected != nil && p.Virtual == "" {
 			s.Rejected = append(s.Rejected, p)
 		}

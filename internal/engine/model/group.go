@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -17,18 +18,18 @@ type identity struct {
 	tolerated string
 }
 
-func (b *Builder) freezeGroups(s *Snapshot) {
-	if len(b.dirtyShapes) == 0 {
+func (f *freezer) freezeGroups(s *Snapshot) {
+	if len(f.dirtyShapes) == 0 {
 		return
 	}
 	var fresh, virtual []*Group
-	for signature := range b.dirtyShapes {
-		shape := b.shapes[signature]
+	for signature := range f.dirtyShapes {
+		shape := f.shared.shapes[signature]
 		if shape == nil {
 			continue
 		}
 		shape.groups = nil
-		for _, part := range b.partition(shape) {
+		for _, part := range f.partition(shape) {
 			shape.groups = append(shape.groups, encodeGroup(s, shape.Shape, part))
 		}
 		if shape.Virtual != "" {
@@ -37,12 +38,57 @@ func (b *Builder) freezeGroups(s *Snapshot) {
 			fresh = append(fresh, shape.groups...)
 		}
 	}
-	stale := func(g *Group) bool { _, dirty := b.dirtyShapes[g.Signature]; return dirty }
+	stale := func(g *Group) bool { _, dirty := f.dirtyShapes[g.Signature]; return dirty }
 	s.Groups = merge(s.Groups, fresh, stale, compareGroups)
 	if len(s.Virtual)+len(virtual) > 0 {
 		s.Virtual = merge(s.Virtual, virtual, stale, compareGroups)
 	}
-	b.dirtyShapes = map[string]*shapeRecord{}
+	f.dirtyShapes = map[string]*shapeRecord{}
+}
+
+// part is pods of one shape that no mark and no taint distinguishes.
+type part struct {
+	matching  *matching
+	tolerated string
+	pods      []*Pod
+	// each is Group.each.
+	each map[*Pod]*matching
+}
+
+// add adds a pod with its matching.
+func (t *part) add(p *Pod, m *matching) {
+	t.matching, t.pods = m, append(t.pods, p)
+	if m.room == nil {
+		return
+	}
+	if t.each == nil {
+		t.each = map[*Pod]*matching{}
+	}
+	t.each[p] = m
+}
+
+// partition splits the pending pods of a shape by matching and by the taints that they tolerate.
+func (f *freezer) partition(shape *shapeRecord) []part {
+	byKey := map[identity]int{}
+	var parts []part
+	for _, p := range shape.pending {
+		m := f.shared.match(p.class)
+		if shape.Virtual != "" {
+			m = m.all()
+		}
+		id := identity{shape.Signature, m.key, tolerated(f.shared.taints.list, p.Tolerations)}
+		at, known := byKey[id]
+		if !known {
+			at = len(parts)
+			byKey[id] = at
+			parts = append(parts, part{tolerated: id.tolerated})
+		}
+		parts[at].add(p, m)
+	}
+	for _, part := range parts {
+		slices.SortFunc(part.pods, comparePods)
+	}
+	return parts
 }
 
 // encodeGroup encodes pods of one shape, one class of marks and the same tolerated taints.

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/karpenter-go/karpenter/internal/engine/label"
 )
 
 // Marks define which pods are counted in topology domains.
@@ -50,30 +48,30 @@ func (m *matching) all() *matching {
 }
 
 // classOf interns the class of a pod.
-func (b *Builder) classOf(spec *PodSpec) *class {
-	b.classKey = appendText(b.classKey[:0], spec.Namespace)
-	keys := b.labelKeys[:0]
+func (in *interner) classOf(spec *PodSpec) *class {
+	in.classKey = appendText(in.classKey[:0], spec.Namespace)
+	keys := in.labelKeys[:0]
 	for key := range spec.Labels {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	b.labelKeys = keys
+	in.labelKeys = keys
 	for _, key := range keys {
-		b.classKey = appendText(b.classKey, key)
-		b.classKey = appendText(b.classKey, spec.Labels[key])
+		in.classKey = appendText(in.classKey, key)
+		in.classKey = appendText(in.classKey, spec.Labels[key])
 	}
-	b.classKey = appendTolerations(b.classKey, spec.Tolerations)
-	c := b.classes[string(b.classKey)]
+	in.classKey = appendTolerations(in.classKey, spec.Tolerations)
+	c := in.classes[string(in.classKey)]
 	if c == nil {
 		c = &class{namespace: spec.Namespace, labels: spec.Labels, tolerations: spec.Tolerations}
-		b.classes[string(b.classKey)] = c
+		in.classes[string(in.classKey)] = c
 	}
 	return c
 }
 
 // match returns the matching of a class against all current marks.
-func (b *Builder) match(c *class) *matching {
-	if c.current != nil && c.upTo == len(b.marks) {
+func (in *interner) match(c *class) *matching {
+	if c.current != nil && c.upTo == len(in.marks) {
 		return c.current
 	}
 	m, all := &matching{}, &matching{}
@@ -84,10 +82,10 @@ func (b *Builder) match(c *class) *matching {
 	}
 	known := len(all.matches) + len(all.blocked)
 	selected, first := false, c.upTo
-	for ; c.upTo < len(b.marks); c.upTo++ {
-		mark := &b.marks[c.upTo]
-		if c.upTo == first || !b.selectors[c.upTo].repeats {
-			selected = b.selects(c.upTo, c)
+	for ; c.upTo < len(in.marks); c.upTo++ {
+		mark := &in.marks[c.upTo]
+		if c.upTo == first || !in.selectors[c.upTo].repeats {
+			selected = in.selects(c.upTo, c)
 		}
 		if !selected {
 			continue
@@ -130,27 +128,27 @@ func (m *matching) text() string {
 }
 
 // mark interns a mark.
-func (b *Builder) mark(m Mark) int {
+func (in *interner) mark(m Mark) int {
 	key := appendBool(appendBool(appendBool(nil, m.Carrier), m.Live), m.Virtual)
 	key = appendText(key, m.Key)
 	prefix := len(key)
 	key = appendSelector(key, &m.Selector)
-	if known, ok := b.markNumbers[string(key)]; ok {
-		if b.users[known]++; b.users[known] == 1 {
-			b.dead--
+	if known, ok := in.markNumbers[string(key)]; ok {
+		if in.users[known]++; in.users[known] == 1 {
+			in.dead--
 		}
 		return known
 	}
-	b.markNumbers[string(key)] = len(b.marks)
-	b.marks, b.users = append(b.marks, m), append(b.users, 1)
-	b.compileSelector(string(key[prefix:]))
-	return len(b.marks) - 1
+	in.markNumbers[string(key)] = len(in.marks)
+	in.marks, in.users = append(in.marks, m), append(in.users, 1)
+	in.compileSelector(string(key[prefix:]))
+	return len(in.marks) - 1
 }
 
 // markShape interns the marks and topology keys of a shape, if it has not done so yet. For a rejected shape it
 // interns only the anti-affinity terms by host, zone or capacity type, because they affect other pods while its pods
 // are bound.
-func (b *Builder) markShape(s *shapeRecord) {
+func (in *interner) markShape(s *shapeRecord) {
 	if s.marked {
 		return
 	}
@@ -158,14 +156,14 @@ func (b *Builder) markShape(s *shapeRecord) {
 	s.marked, s.partly = true, s.aside != nil
 	if s.partly {
 		for _, t := range s.repelling() {
-			s.CarrierMarks = append(s.CarrierMarks, b.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key, Virtual: virtual}))
-			b.topologyKey(t.Key)
+			s.CarrierMarks = append(s.CarrierMarks, in.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key, Virtual: virtual}))
+			in.topologyKey(t.Key)
 		}
 		return
 	}
 	for i := range s.Spread {
-		s.SpreadMarks = append(s.SpreadMarks, b.mark(Mark{Selector: counted(&s.Spread[i]), Live: true, Virtual: virtual}))
-		b.topologyKey(s.Spread[i].Key)
+		s.SpreadMarks = append(s.SpreadMarks, in.mark(Mark{Selector: counted(&s.Spread[i]), Live: true, Virtual: virtual}))
+		in.topologyKey(s.Spread[i].Key)
 	}
 	joint, isJoint := jointSelector(s.Terms)
 	for i := range s.Terms {
@@ -174,38 +172,38 @@ func (b *Builder) markShape(s *shapeRecord) {
 		if isJoint && !t.Anti && t.Required() && !t.Together {
 			selector = joint
 		}
-		s.TermMarks = append(s.TermMarks, b.mark(Mark{Selector: selector, Virtual: virtual}))
+		s.TermMarks = append(s.TermMarks, in.mark(Mark{Selector: selector, Virtual: virtual}))
 		carrier := -1
 		if t.Anti && t.Required() {
-			carrier = b.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key, Virtual: virtual})
+			carrier = in.mark(Mark{Selector: t.Selector, Carrier: true, Key: t.Key, Virtual: virtual})
 		}
 		s.CarrierMarks = append(s.CarrierMarks, carrier)
-		b.topologyKey(t.Key)
+		in.topologyKey(t.Key)
 	}
 }
 
 // unmark releases the marks and topology keys of a shape. Snapshots keep the old shape.
-func (b *Builder) unmark(s *shapeRecord) {
-	b.giveBack(s)
+func (in *interner) unmark(s *shapeRecord) {
+	in.giveBack(s)
 	shape := *s.Shape
 	shape.SpreadMarks, shape.TermMarks, shape.CarrierMarks = nil, nil, nil
 	s.Shape, s.marked = &shape, false
 }
 
 // giveBack decrements the use counts of the marks and topology keys of a shape.
-func (b *Builder) giveBack(s *shapeRecord) {
+func (in *interner) giveBack(s *shapeRecord) {
 	if !s.marked {
 		return
 	}
 	for _, m := range s.marks() {
-		if b.users[m]--; b.users[m] == 0 {
-			b.dead++
+		if in.users[m]--; in.users[m] == 0 {
+			in.dead++
 		}
 	}
 	for _, key := range s.markedKeys() {
-		if b.topology[key]--; b.topology[key] == 0 {
-			delete(b.topology, key)
-			b.unmentioned += len(b.nodes)
+		if in.topology[key]--; in.topology[key] == 0 {
+			delete(in.topology, key)
+			in.unmentioned += in.mentions.ValuesOf(key)
 		}
 	}
 }
@@ -283,56 +281,28 @@ func both(a, b Selector) Selector {
 	return out
 }
 
-// topologyKey gives every known value of the label its own atom, because domains are atoms. Hostnames are excluded:
-// every node is its own domain.
-func (b *Builder) topologyKey(key string) {
+// topologyKey counts a use of the label as topology key. Hostnames are excluded: every node is its own domain.
+func (in *interner) topologyKey(key string) {
 	if key == LabelHostname {
 		return
 	}
-	if b.topology[key]++; b.topology[key] > 1 {
-		return
-	}
-	b.mentions.Key(key)
-	for _, n := range b.nodes {
-		b.mentionDomain(key, n.spec.Labels)
-	}
-	for c := range b.types {
-		b.mentionTypes(key, c)
-	}
-}
-
-func (b *Builder) mentionDomain(key string, labels map[string]string) {
-	if value, has := labels[key]; has {
-		b.mentions.Value(key, value)
-	}
-}
-
-func (b *Builder) mentionTypes(key string, c *Catalog) {
-	if c == nil {
-		return
-	}
-	for i := range c.Types {
-		for _, r := range c.Types[i].Requirements {
-			if r.Key == key && r.Operator == label.In {
-				for _, v := range r.Values {
-					b.mentions.Value(key, v)
-				}
-			}
-		}
+	if in.topology[key]++; in.topology[key] == 1 {
+		in.mentions.Key(key)
+		in.newKeys = append(in.newKeys, key)
 	}
 }
 
 // countMarks counts the marks of a node's pods.
-func (b *Builder) countMarks(n *Node) {
-	if len(b.marks) == 0 {
+func (in *interner) countMarks(n *Node) {
+	if len(in.marks) == 0 {
 		return
 	}
 	counts := map[int]int{}
 	n.matchings = make([]*matching, len(n.Pods))
 	for i, p := range n.Pods {
-		n.matchings[i] = b.match(p.class)
+		n.matchings[i] = in.match(p.class)
 		for _, m := range n.matchings[i].all().matches {
-			if !p.Terminating || !b.marks[m].Live {
+			if !p.Terminating || !in.marks[m].Live {
 				counts[m]++
 			}
 		}
@@ -346,51 +316,6 @@ func (b *Builder) countMarks(n *Node) {
 	for _, m := range slices.Sorted(maps.Keys(counts)) {
 		n.Counts = append(n.Counts, MarkCount{Mark: m, Count: counts[m]})
 	}
-}
-
-// part is pods of one shape that no mark and no taint distinguishes.
-type part struct {
-	matching  *matching
-	tolerated string
-	pods      []*Pod
-	// each is Group.each.
-	each map[*Pod]*matching
-}
-
-// add adds a pod with its matching.
-func (t *part) add(p *Pod, m *matching) {
-	t.matching, t.pods = m, append(t.pods, p)
-	if m.room == nil {
-		return
-	}
-	if t.each == nil {
-		t.each = map[*Pod]*matching{}
-	}
-	t.each[p] = m
-}
-
-// partition splits the pending pods of a shape by matching and by the taints that they tolerate.
-func (b *Builder) partition(shape *shapeRecord) []part {
-	byKey := map[identity]int{}
-	var parts []part
-	for _, p := range shape.pending {
-		m := b.match(p.class)
-		if shape.Virtual != "" {
-			m = m.all()
-		}
-		id := identity{shape.Signature, m.key, tolerated(b.taints.list, p.Tolerations)}
-		at, known := byKey[id]
-		if !known {
-			at = len(parts)
-			byKey[id] = at
-			parts = append(parts, part{tolerated: id.tolerated})
-		}
-		parts[at].add(p, m)
-	}
-	for _, part := range parts {
-		slices.SortFunc(part.pods, comparePods)
-	}
-	return parts
 }
 
 // usedTogether returns what counts once per node: host ports, and the names of shared claims.

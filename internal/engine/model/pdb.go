@@ -12,7 +12,7 @@ import (
 func (b *Builder) UpsertPDB(spec PDBSpec) {
 	b.version++
 	b.pdbs[spec.UID] = &spec
-	b.pdbsDirty = true
+	b.freezer.pdbsDirty = true
 }
 
 // DeletePDB removes the PodDisruptionBudget.
@@ -20,17 +20,17 @@ func (b *Builder) DeletePDB(uid string) {
 	if _, known := b.pdbs[uid]; known {
 		b.version++
 		delete(b.pdbs, uid)
-		b.pdbsDirty = true
+		b.freezer.pdbsDirty = true
 	}
 }
 
-func (b *Builder) freezePDBs(s *Snapshot) {
-	if !b.pdbsDirty {
+func (f *freezer) freezePDBs(s *Snapshot) {
+	if !f.pdbsDirty {
 		return
 	}
-	b.pdbsDirty = false
-	s.PDBs = make([]*PDBSpec, 0, len(b.pdbs))
-	for _, pdb := range b.pdbs {
+	f.pdbsDirty = false
+	s.PDBs = make([]*PDBSpec, 0, len(f.from.pdbs))
+	for _, pdb := range f.from.pdbs {
 		s.PDBs = append(s.PDBs, pdb)
 	}
 	slices.SortFunc(s.PDBs, comparePDBs)

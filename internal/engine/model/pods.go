@@ -1,9 +1,6 @@
 package model
 
-import (
-	"github.com/karpenter-go/karpenter/internal/engine/label"
-	"github.com/karpenter-go/karpenter/internal/engine/quantity"
-)
+import "github.com/karpenter-go/karpenter/internal/engine/quantity"
 
 // Pods are interned as shapes and classes, and are on nodes, strays, pending or rejected.
 
@@ -23,16 +20,17 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 		reduced = newRequest(spec.Successor, nil).fixed.Sub(newRequest(spec.Requests, nil).fixed)
 		spec.Requests = spec.Successor
 	}
-	shape := b.intern(&spec)
+	shape := b.shared.intern(&spec)
 	shape.refs++
 	rejected := spec.Rejected
 	if rejected == nil {
 		rejected = shape.aside
 	}
-	class := b.classOf(&spec)
+	class := b.shared.classOf(&spec)
 	pod := &Pod{
 		Shape: shape.Shape, UID: spec.UID, Name: spec.Name, Created: spec.Created, Node: spec.Node, Nominated: spec.Nominated,
-		Rejected: rejected, rejectedByBuilder: rejected != spec.Rejected, NoNewNode: spec.NoNewNode, Controller: spec.Controller, Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
+		Rejected: rejected, rejectedByBuilder: rejected != spec.Rejected, NoNewNode: spec.NoNewNode, Controller: spec.Controller,
+		Daemon: spec.Daemon, Reschedulable: spec.Reschedulable,
 		EvictionCost: spec.EvictionCost, ProtectedUntil: spec.ProtectedUntil, state: spec.State,
 		Labels: spec.Labels, Tolerations: class.tolerations, Terminating: spec.Terminating, Ready: spec.Ready,
 		class: class, reduced: reduced,
@@ -43,11 +41,11 @@ func (b *Builder) UpsertPod(spec PodSpec) {
 	case spec.State == Bound:
 		b.bind(pod)
 	case rejected != nil:
-		b.rejectedDirty = true
+		b.freezer.rejectedDirty = true
 	default:
 		record.at = len(shape.pending)
 		shape.pending = append(shape.pending, pod)
-		b.dirtyShapes[shape.Signature] = shape
+		b.freezer.dirtyShapes[shape.Signature] = shape
 	}
 	b.pods[spec.UID] = record
 }
@@ -61,21 +59,21 @@ func (b *Builder) DeletePod(uid string) {
 	b.version++
 	delete(b.pods, uid)
 	pod := record.pod
-	shape := b.shapes[pod.Signature]
+	shape := b.shared.shapes[pod.Signature]
 	switch {
 	case pod.state == Bound:
 		b.unbind(pod)
 	case pod.Rejected != nil:
-		b.rejectedDirty = true
+		b.freezer.rejectedDirty = true
 	default:
 		b.drop(shape, record.at)
-		b.dirtyShapes[shape.Signature] = shape
+		b.freezer.dirtyShapes[shape.Signature] = shape
 	}
 	if shape.refs--; shape.refs == 0 {
-		b.release(shape)
+		b.shared.release(shape)
 	}
 	if pod.class.refs--; pod.class.refs == 0 {
-		b.dropClass(pod)
+		b.shared.dropClass(pod)
 	}
 }
 
@@ -102,76 +100,18 @@ func (b *Builder) bind(pod *Pod) {
 	n.pods[pod.UID] = pod
 	n.used = grow(n.used, len(pod.Requests))
 	pod.AddUse(n.used, 1)
-	b.dirtyNodes[pod.Node] = true
+	b.freezer.dirtyNodes[pod.Node] = true
 }
 
 func (b *Builder) unbind(pod *Pod) {
 	if n := b.nodes[pod.Node]; n != nil {
 		delete(n.pods, pod.UID)
 		pod.AddUse(n.used, -1)
-		b.dirtyNodes[pod.Node] = true
+		b.freezer.dirtyNodes[pod.Node] = true
 		return
 	}
 	delete(b.strays[pod.Node], pod.UID)
 	if len(b.strays[pod.Node]) == 0 {
 		delete(b.strays, pod.Node)
 	}
-}
-
-// grow returns v extended by zeros to n resources.
-func grow(v quantity.Vector, n int) quantity.Vector {
-	for len(v) < n {
-		v = append(v, 0)
-	}
-	return v
-}
-
-// intern returns the shape of the pod, a new one if it is the first of its kind.
-func (b *Builder) intern(spec *PodSpec) *shapeRecord {
-	b.signature = appendSignature(b.signature[:0], spec)
-	if known := b.shapes[string(b.signature)]; known != nil {
-		return known
-	}
-	shape := &shapeRecord{Shape: &Shape{
-		Signature: string(b.signature), Namespace: spec.Namespace, Virtual: spec.Virtual, Priority: spec.Priority,
-		Alternatives: spec.Alternatives, VolumeAlternatives: spec.VolumeAlternatives,
-		Preferred: spec.Preferred, Spread: spec.Spread, Terms: spec.Terms,
-		HostPorts: spec.HostPorts,
-	}}
-	for _, v := range spec.Volumes {
-		if v.Shared {
-			shape.Shared = append(shape.Shared, v)
-		}
-	}
-	shape.request = newRequest(amountsWithVolumes(spec), shape.Shared)
-	b.uses.ask(1, shape.names)
-	if shape.Requests, shape.Unknown = b.sized(&shape.request); len(shape.Unknown) > 0 {
-		b.unsized = append(b.unsized, shape)
-	}
-	b.weigh(shape)
-	b.shapes[shape.Signature] = shape
-	return shape
-}
-
-func (b *Builder) mentionShape(s *Shape) {
-	b.mention(s.Alternatives...)
-	b.mention(s.VolumeAlternatives...)
-	for _, p := range s.Preferred {
-		b.mention(p.Requirements)
-	}
-}
-
-func (b *Builder) mention(alternatives ...[]label.Requirement) {
-	for _, reqs := range alternatives {
-		for _, r := range reqs {
-			b.mentions.Requirement(r)
-		}
-	}
-}
-
-// dropClass removes the class of its last pod.
-func (b *Builder) dropClass(pod *Pod) {
-	spec := PodSpec{Namespace: pod.Namespace, Labels: pod.Labels, Tolerations: pod.Tolerations}
-	b.classOf(&spec)
-	delete(b.classes, string(b.classKey))
 }

@@ -46,8 +46,7 @@ func comparePools(a, b *Pool) int {
 
 // poolEncoder encodes pools. Pools whose nodes have equal room share their rooms.
 type poolEncoder struct {
-	*Builder
-
+	shared  *interner
 	daemons []*Daemon
 	rooms   map[roomsKey]*Rooms
 }
@@ -59,19 +58,19 @@ func (e *poolEncoder) encode(record *poolRecord, types *TypeIndex) *Pool {
 	if spec.Catalog != nil {
 		wellKnown = func(key string) bool { return spec.Catalog.WellKnown[key] }
 	}
-	p.Start, p.Contradiction, p.Valid = e.space.Template(wellKnown, spec.Requirements)
-	completeRow(e.space, p.Start)
+	p.Start, p.Contradiction, p.Valid = e.shared.space.Template(wellKnown, spec.Requirements)
+	completeRow(e.shared.space, p.Start)
 	if !p.Valid || types == nil {
 		return p
 	}
 	p.Eligible = types.Compatible(p.Start)
-	p.daemons, p.resources = e.daemons, e.Builder.resources.Len()
+	p.daemons, p.resources = e.daemons, e.shared.resources.Len()
 	key := e.roomsKey(p)
 	if e.rooms[key] == nil {
 		e.rooms[key] = p.roomsOf(p.Start)
 	}
 	p.Rooms = e.rooms[key]
-	p.decided = slices.DeleteFunc(namedKeys(e.space, e.daemons), func(k label.Key) bool { return !p.leavesOpen(k) })
+	p.decided = slices.DeleteFunc(namedKeys(e.shared.space, e.daemons), func(k label.Key) bool { return !p.leavesOpen(k) })
 	p.rowsThatDecide(e.daemons)
 	return p
 }
@@ -94,13 +93,13 @@ func (e *poolEncoder) roomsKey(p *Pool) roomsKey {
 		}
 	}
 	for i := range p.Types.Classes {
-		if p.Types.Classes[i].Admits(e.space, p.Start) {
+		if p.Types.Classes[i].Admits(e.shared.space, p.Start) {
 			admitted.Add(i)
 		}
 	}
 	words := slices.Concat(bitset.Set{uint64(p.resources)}, running, admitted, p.Eligible)
-	for _, k := range namedKeys(e.space, daemons) {
-		from, to := e.space.Span(k)
+	for _, k := range namedKeys(e.shared.space, daemons) {
+		from, to := e.shared.space.Span(k)
 		words = append(words, p.Start[from:to]...)
 	}
 	key := make([]byte, 0, 8*len(words))

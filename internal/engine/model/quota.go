@@ -37,11 +37,11 @@ func (q *Quota) Counts(space *label.Space, row label.Row) bool {
 // UpsertQuota adds or replaces the quota.
 func (b *Builder) UpsertQuota(spec QuotaSpec) {
 	b.version++
-	b.quotasDirty = true
-	b.offer(spec.Selector)
-	b.uses.offer(1, limitedResources(spec.Limits))
+	b.freezer.quotasDirty = true
+	b.shared.offer(spec.Selector)
+	b.shared.uses.offer(1, limitedResources(spec.Limits))
 	if old := b.quotas[spec.Name]; old != nil {
-		b.uses.offer(-1, limitedResources(old.Limits))
+		b.shared.uses.offer(-1, limitedResources(old.Limits))
 	}
 	b.quotas[spec.Name] = &spec
 }
@@ -53,17 +53,17 @@ func (b *Builder) DeleteQuota(name string) {
 		return
 	}
 	b.version++
-	b.quotasDirty = true
-	b.uses.offer(-1, limitedResources(old.Limits))
+	b.freezer.quotasDirty = true
+	b.shared.uses.offer(-1, limitedResources(old.Limits))
 	delete(b.quotas, name)
 }
 
 // freezeQuotas encodes and lists the quotas.
-func (b *Builder) freezeQuotas(s *Snapshot) {
+func (f *freezer) freezeQuotas(s *Snapshot) {
 	s.Quotas = nil
-	for _, spec := range b.quotas {
+	for _, spec := range f.from.quotas {
 		q := &Quota{QuotaSpec: spec}
-		q.Row, _, q.Matches = b.space.Encode(spec.Selector)
+		q.Row, _, q.Matches = f.shared.space.Encode(spec.Selector)
 		s.Quotas = append(s.Quotas, q)
 	}
 	slices.SortFunc(s.Quotas, func(a, b *Quota) int { return strings.Compare(a.Name, b.Name) })

@@ -136,58 +136,109 @@ func newRequest(amounts []quantity.Amount, shared []Volume) request {
 	return q
 }
 
-// sized returns the request as a vector, and the amounts of the resources without a number of their own.
-func (b *Builder) sized(q *request) (quantity.Vector, []quantity.Amount) {
-	if len(q.rare) == 0 {
-		return grow(q.fixed.Clone(), b.resources.Len()), nil
+// grow returns v extended by zeros to n resources.
+func grow(v quantity.Vector, n int) quantity.Vector {
+	for len(v) < n {
+		v = append(v, 0)
 	}
-	shared, sharesAbsent := b.resources.Lookup(Unknown)
+	return v
+}
+
+// sized returns the request as a vector, and the amounts of the resources without a number of their own.
+func (in *interner) sized(q *request) (quantity.Vector, []quantity.Amount) {
+	if len(q.rare) == 0 {
+		return grow(q.fixed.Clone(), in.resources.Len()), nil
+	}
+	shared, sharesAbsent := in.resources.Lookup(Unknown)
 	amounts := make([]quantity.Amount, 0, len(q.rare))
 	var unknown []quantity.Amount
 	for _, a := range q.rare {
-		if _, known := b.resources.Lookup(a.Name); known {
+		if _, known := in.resources.Lookup(a.Name); known {
 			amounts = append(amounts, a)
 			continue
 		}
 		unknown = append(unknown, a)
 		if sharesAbsent && !IsVolumeResource(a.Name) {
-			amounts = append(amounts, quantity.Amount{Name: b.resources.Name(shared), Value: a.Value})
+			amounts = append(amounts, quantity.Amount{Name: in.resources.Name(shared), Value: a.Value})
 		}
 	}
-	v := b.resources.Vector(amounts)
+	v := in.resources.Vector(amounts)
 	copy(v, q.fixed)
 	return v, unknown
 }
 
 // names returns the names of all resources, by number.
-func (b *Builder) names() []string {
-	names := make([]string, b.resources.Len())
+func (in *interner) names() []string {
+	names := make([]string, in.resources.Len())
 	for r := range names {
-		names[r] = b.resources.Name(quantity.Resource(r))
+		names[r] = in.resources.Name(quantity.Resource(r))
 	}
 	return names
 }
 
-// number gives numbers to the resources that need one, in the order of their names.
-func (b *Builder) number() {
-	if b.uses.changed {
-		b.uses.changed = false
-		if have, want := b.names()[knownResources:], b.uses.wanted(); !b.suffices(have, want) {
-			_, shared := slices.BinarySearch(have, Unknown)
-			if len(want) > len(have) && slices.Equal(have, want[:len(have)]) && !shared {
-				for _, name := range want[len(have):] {
-					b.resources.Intern(name)
-				}
-			} else {
-				b.renumber(want)
+// capacity returns the vector of a node's or type's amounts. Volumes without a limit are unlimited.
+func (in *interner) capacity(amounts []quantity.Amount) quantity.Vector {
+	v := in.resources.Vector(amounts)
+	if in.volumes == 0 {
+		return v
+	}
+	v = grow(v, in.resources.Len())
+	for r := range v {
+		if name := in.resources.Name(quantity.Resource(r)); IsVolumeResource(name) && !says(amounts, name) {
+			v[r] = unlimited
+		}
+	}
+	return v
+}
+
+func says(amounts []quantity.Amount, name string) bool {
+	return slices.ContainsFunc(amounts, func(a quantity.Amount) bool { return a.Name == name })
+}
+
+// withShared adds the shared volumes of the pods, each once.
+func (in *interner) withShared(used quantity.Vector, pods []*Pod) quantity.Vector {
+	var seen map[string]bool
+	for _, p := range pods {
+		for _, v := range p.Shared {
+			if v.Driver == "" || seen[v.Claim] {
+				continue
+			}
+			if seen == nil {
+				seen = map[string]bool{}
+			}
+			seen[v.Claim] = true
+			if r, known := in.resources.Lookup(VolumeResource(v.Driver)); known {
+				used = grow(used, int(r)+1)
+				used[r]++
 			}
 		}
 	}
-	b.size()
+	return used
+}
+
+// number gives numbers to the resources that need one, in the order of their names. It reports whether all have others now.
+func (in *interner) number() (renumbered bool) {
+	if !in.uses.changed {
+		return false
+	}
+	in.uses.changed = false
+	have, want := in.names()[knownResources:], in.uses.wanted()
+	if in.suffices(have, want) {
+		return false
+	}
+	_, shared := slices.BinarySearch(have, Unknown)
+	if len(want) <= len(have) || !slices.Equal(have, want[:len(have)]) || shared {
+		in.renumber(want)
+		return true
+	}
+	for _, name := range want[len(have):] {
+		in.resources.Intern(name)
+	}
+	return false
 }
 
 // suffices reports whether the numbered names may stay: they contain the wanted ones, and a few that nothing uses.
-func (b *Builder) suffices(have, want []string) bool {
+func (in *interner) suffices(have, want []string) bool {
 	if len(have) < len(want) || len(have) > len(want)+fewUnused {
 		return false
 	}
@@ -196,71 +247,85 @@ func (b *Builder) suffices(have, want []string) bool {
 		switch {
 		case next < len(want) && want[next] == name:
 			next++
-		case name == Unknown || b.uses.asked[name] > 0:
+		case name == Unknown || in.uses.asked[name] > 0:
 			return false
 		}
 	}
 	return next == len(want)
 }
 
-// size computes the requests of new shapes again, which no snapshot contains yet.
-func (b *Builder) size() {
-	changed := map[*Shape]bool{}
-	for _, s := range b.unsized {
-		requests, unknown := b.sized(&s.request)
+// size computes the requests of new shapes again, which no snapshot contains yet. It returns those that have changed.
+func (in *interner) size() (changed map[*Shape]bool) {
+	for _, s := range in.unsized {
+		requests, unknown := in.sized(&s.request)
 		if len(requests) != len(s.Requests) || !requests.Equal(s.Requests) { // no usage may be shorter than a request in it
+			if changed == nil {
+				changed = map[*Shape]bool{}
+			}
 			changed[s.Shape] = true
 		}
 		s.Requests, s.Unknown = requests, unknown
 	}
-	b.unsized = nil
-	if len(changed) == 0 {
+	in.unsized = nil
+	return changed
+}
+
+// renumber numbers the names anew. Data that snapshots share is replaced, not written.
+func (in *interner) renumber(names []string) {
+	in.resources = quantity.NewTable()
+	for _, name := range names {
+		in.resources.Intern(name)
+	}
+	for _, s := range in.shapes {
+		shape := *s.Shape
+		shape.Requests, shape.Unknown = in.sized(&s.request)
+		s.Shape = &shape
+	}
+	in.unsized = nil
+}
+
+// size sums the usage of nodes again whose pods have other requests than before.
+func (b *Builder) size() {
+	renumbered := b.shared.number()
+	if renumbered {
+		for uid, record := range b.pods {
+			b.pods[uid] = b.replace(record)
+		}
+		b.freezer.forgetRows()
+		b.freezer.rejectedDirty = true
+	}
+	changed := b.shared.size()
+	if len(changed) == 0 && !renumbered {
 		return
 	}
 	for _, n := range b.nodes {
-		for _, pod := range n.pods {
-			if changed[pod.Shape] {
-				b.sum(n)
-				break
-			}
+		if renumbered || n.hasAny(changed) {
+			b.sum(n)
 		}
 	}
 }
 
+func (n *nodeRecord) hasAny(shapes map[*Shape]bool) bool {
+	for _, pod := range n.pods {
+		if shapes[pod.Shape] {
+			return true
+		}
+	}
+	return false
+}
+
 // sum computes the usage of a node from that of its pods.
 func (b *Builder) sum(n *nodeRecord) {
-	n.used = make(quantity.Vector, b.resources.Len())
+	n.used = make(quantity.Vector, b.shared.resources.Len())
 	for _, pod := range n.pods {
 		pod.AddUse(n.used, 1)
 	}
 }
 
-// renumber numbers the names anew. Data that snapshots share is replaced, not written.
-func (b *Builder) renumber(names []string) {
-	b.resources = quantity.NewTable()
-	for _, name := range names {
-		b.resources.Intern(name)
-	}
-	for _, s := range b.shapes {
-		shape := *s.Shape
-		shape.Requests, shape.Unknown = b.sized(&s.request)
-		s.Shape = &shape
-	}
-	b.unsized = nil
-	for uid, record := range b.pods {
-		b.pods[uid] = b.replace(record)
-	}
-	for _, n := range b.nodes {
-		b.sum(n)
-	}
-	b.forgetRows()
-	b.rejectedDirty = true
-}
-
 // replace gives the pod the current form of its shape.
 func (b *Builder) replace(record podRecord) podRecord {
 	pod := *record.pod
-	shape := b.shapes[pod.Signature]
+	shape := b.shared.shapes[pod.Signature]
 	pod.Shape = shape.Shape
 	record.pod = &pod
 	switch {

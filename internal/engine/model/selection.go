@@ -23,14 +23,14 @@ type compiled struct {
 }
 
 // compileSelector compiles the selector of the newest mark, which has the canonical form.
-func (b *Builder) compileSelector(canonical string) {
-	c := compiled{repeats: len(b.selectors) > 0 && b.newestSelector == canonical}
+func (in *interner) compileSelector(canonical string) {
+	c := compiled{repeats: len(in.selectors) > 0 && in.newestSelector == canonical}
 	if c.repeats {
-		c.lists = b.selectors[len(b.selectors)-1].lists
+		c.lists = in.selectors[len(in.selectors)-1].lists
 	} else {
-		c.lists = b.values.lists(&b.marks[len(b.marks)-1].Selector)
+		c.lists = in.values.lists(&in.marks[len(in.marks)-1].Selector)
 	}
-	b.selectors, b.newestSelector = append(b.selectors, c), canonical
+	in.selectors, in.newestSelector = append(in.selectors, c), canonical
 }
 
 // fewValues is the length up to which lists are scanned.
@@ -102,9 +102,9 @@ func (v valueTable) lists(s *Selector) []*numbers {
 }
 
 // selects is Selector.Selects for a mark and a class.
-func (b *Builder) selects(mark int, c *class) bool {
-	s := &b.marks[mark].Selector
-	lists := b.selectors[mark].lists
+func (in *interner) selects(mark int, c *class) bool {
+	s := &in.marks[mark].Selector
+	lists := in.selectors[mark].lists
 	if lists == nil {
 		return s.Selects(c.namespace, c.labels)
 	}
@@ -122,7 +122,7 @@ func (b *Builder) selects(mark int, c *class) bool {
 		value, has := c.labels[r.Key]
 		if has {
 			var n int32
-			if n, has = b.values[r.Key][value]; has {
+			if n, has = in.values[r.Key][value]; has {
 				has = lists[i].has(n)
 			}
 		}

@@ -26,7 +26,7 @@ func TestSelectionTwin(t *testing.T) {
 		}
 		return s
 	}
-	b := NewBuilder()
+	b := newInterner()
 	for i := range 1000 { // so that lists of apps are sparse, and lists of tiers are not
 		b.values.number("app", fmt.Sprintf("other-%d", i))
 	}

@@ -85,39 +85,39 @@ func (p *Pool) Shown(instanceType string) (labels []ShownLabel, because []*Daemo
 }
 
 // noticeShown updates what the nodes of each pool show.
-func (b *Builder) noticeShown(now time.Time) {
-	keys := b.selectedKeys()
+func (f *freezer) noticeShown(now time.Time) {
+	keys := f.selectedKeys()
 	counts := map[string]*shownCounts{}
-	for name, p := range b.pools {
-		if open := b.undefined(p.spec, keys); len(open) > 0 {
+	for name, p := range f.from.pools {
+		if open := f.undefined(p.spec, keys); len(open) > 0 {
 			counts[name] = &shownCounts{keys: open, byType: map[string]*shownCount{}}
 		}
 	}
 	if len(counts) > 0 {
-		for _, n := range b.nodes {
+		for _, n := range f.from.nodes {
 			if c := counts[n.spec.Pool]; c != nil && n.spec.Stage == Initialized && !n.spec.Deleting {
 				c.add(n.spec, now.Sub(n.spec.InitializedAt) >= labelsSettle)
 			}
 		}
 	}
-	for name, p := range b.pools {
+	for name, p := range f.from.pools {
 		fresh := counts[name].shown()
 		if fresh.id() == p.shown.id() {
 			continue
 		}
-		p.shown, p.dirty, b.poolsDirty = fresh, true, true
-		for node, n := range b.nodes {
+		p.shown, p.dirty, f.poolsDirty = fresh, true, true
+		for node, n := range f.from.nodes {
 			if n.spec.Pool == name && n.spec.Stage < Initialized {
-				b.dirtyNodes[node] = true
+				f.dirtyNodes[node] = true
 			}
 		}
 	}
 }
 
 // selectedKeys returns the keys by which admitted DaemonSets select nodes.
-func (b *Builder) selectedKeys() []string {
+func (f *freezer) selectedKeys() []string {
 	var keys []string
-	for _, d := range b.daemons {
+	for _, d := range f.from.daemons {
 		if d.aside != nil {
 			continue
 		}
@@ -134,31 +134,14 @@ func (b *Builder) selectedKeys() []string {
 }
 
 // undefined returns those of the keys that neither the pool nor its types define.
-func (b *Builder) undefined(p *PoolSpec, keys []string) []string {
+func (f *freezer) undefined(p *PoolSpec, keys []string) []string {
 	if p.Catalog == nil || len(keys) == 0 {
 		return nil
 	}
-	ofTypes := b.keysOfTypes(p.Catalog)
+	ofTypes := f.shared.keysOfTypes(p.Catalog)
 	return slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
 		return ofTypes[key] || slices.ContainsFunc(p.Requirements, func(r label.Requirement) bool { return label.Canonical(r.Key) == key })
 	})
-}
-
-// keysOfTypes returns the keys that the catalog and its types define, computed once.
-func (b *Builder) keysOfTypes(c *Catalog) map[string]bool {
-	if b.typeKeys[c] == nil {
-		keys := maps.Clone(c.WellKnown)
-		if keys == nil {
-			keys = map[string]bool{}
-		}
-		for i := range c.Types {
-			for _, r := range c.Types[i].Requirements {
-				keys[label.Canonical(r.Key)] = true
-			}
-		}
-		b.typeKeys[c] = keys
-	}
-	return b.typeKeys[c]
 }
 
 // shownCounts counts the nodes of a pool by the keys that it leaves undefined.

@@ -103,8 +103,8 @@ func (u *taintUse) add(by int, taints []Taint) {
 }
 
 // noticeTaints lists the taints that exist, and regroups the pods if they are others than before.
-func (b *Builder) noticeTaints() {
-	u := &b.taints
+func (f *freezer) noticeTaints() {
+	u := &f.shared.taints
 	if !u.outOfDate {
 		return
 	}
@@ -114,7 +114,7 @@ func (b *Builder) noticeTaints() {
 	})
 	if !slices.Equal(list, u.list) {
 		u.list = list
-		b.forgetGroups()
+		f.forgetGroups()
 	}
 }
 

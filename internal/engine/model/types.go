@@ -248,8 +248,8 @@ func (x *TypeIndex) PriceOf(t int, zone, capacityType string) int64 {
 	return 0
 }
 
-func newTypeIndex(b *Builder, catalog *Catalog) *TypeIndex {
-	space := b.space
+func newTypeIndex(in *interner, catalog *Catalog) *TypeIndex {
+	space := in.space
 	x := &TypeIndex{Catalog: catalog, space: space, postings: make([][]bitset.Set, space.Len()), byName: map[string]int{}}
 	for i := range catalog.Types {
 		t := &catalog.Types[i]
@@ -257,8 +257,8 @@ func newTypeIndex(b *Builder, catalog *Catalog) *TypeIndex {
 			x.byName[t.Name] = i
 		}
 		x.Rows = append(x.Rows, encodeLabels(space, t.Requirements))
-		x.Usable = append(x.Usable, b.capacity(t.Allocatable))
-		x.Total = append(x.Total, b.resources.Vector(t.Capacity))
+		x.Usable = append(x.Usable, in.capacity(t.Allocatable))
+		x.Total = append(x.Total, in.resources.Vector(t.Capacity))
 	}
 	x.post()
 	x.classify()

@@ -86,7 +86,7 @@ func (s *Snapshot) vacated(n *Node, goes []bool) *Node {
 	return &fresh
 }
 
-// uncount removes a pod of a node from its counts. It reverts Builder.countMarks.
+// uncount removes a pod of a node from its counts. It reverts interner.countMarks.
 func (s *Snapshot) uncount(counts []MarkCount, p *Pod, m *matching) {
 	take := func(mark int) {
 		if at, known := slices.BinarySearchFunc(counts, mark, func(c MarkCount, mark int) int { return c.Mark - mark }); known {
