@@ -50,8 +50,6 @@ func (s Standing) Actions() []plan.Action {
 type roster struct {
 	pool            *model.Pool
 	active, pending []*model.Node
-	// coming are the replacements that these commands have yet to create.
-	coming int64
 }
 
 func (r *roster) total() int64 { return int64(len(r.active) + len(r.pending)) }
@@ -59,8 +57,14 @@ func (r *roster) total() int64 { return int64(len(r.active) + len(r.pending)) }
 // missing returns how many nodes the pool has too few.
 func (r *roster) missing() int64 { return max(0, r.pool.Replicas-r.total()) }
 
-func rosters(snap *model.Snapshot) map[string]*roster {
-	by, read := map[string]*roster{}, plan.CommandReader{}
+// charge makes nodes count in the limit of the pool.
+func (r *roster) charge(ledger model.Ledger, nodes int64) {
+	ledger.Charge(model.Use{Accounts: ledger.Own(r.pool.Name), Nodes: nodes})
+}
+
+// rosters returns the nodes of the static pools, and the ledger in which the replacements of commands in progress count.
+func rosters(snap *model.Snapshot) (map[string]*roster, model.Ledger) {
+	by, read, ledger := map[string]*roster{}, plan.CommandReader{}, snap.Ledger.Clone()
 	for _, p := range snap.Pools {
 		if p.Static {
 			by[p.Name] = &roster{pool: p}
@@ -72,12 +76,12 @@ func rosters(snap *model.Snapshot) map[string]*roster {
 		case r == nil || !n.Ours() || n.Deleting:
 		case n.Command != "":
 			r.pending = append(r.pending, n)
-			r.coming += uncreated(snap, read.Command(n))
+			r.charge(ledger, uncreated(snap, read.Command(n)))
 		default:
 			r.active = append(r.active, n)
 		}
 	}
-	return by
+	return by, ledger
 }
 
 // uncreated returns how many replacements the command of one node has yet to create. From launching on, one that is
@@ -99,7 +103,8 @@ func uncreated(snap *model.Snapshot, cmd *plan.Command) (count int64) {
 // surplus. A pool must be ready in order to grow, but not to shrink.
 func Static(snap *model.Snapshot) Standing {
 	var s Standing
-	by, taken, ledger := rosters(snap), map[string]bool{}, snap.Ledger.Clone()
+	taken := map[string]bool{}
+	by, ledger := rosters(snap)
 	for _, p := range snap.Pools {
 		r := by[p.Name]
 		if r == nil {
@@ -118,7 +123,7 @@ func Static(snap *model.Snapshot) Standing {
 // grow adds the missing claims, as far as limits, offerings of the pool and quotas allow. All pools share the quotas.
 func (s *Standing) grow(snap *model.Snapshot, r *roster, taken map[string]bool, ledger model.Ledger) {
 	p, missing := r.pool, r.missing()
-	most, why := r.headroom(snap)
+	most, why := r.headroom(snap, ledger)
 	wanted := min(missing, most)
 	claims, v := bare(snap, p, wanted, taken)
 	for int64(len(claims)) < wanted { // with fewer nodes the share is smaller
@@ -154,9 +159,8 @@ func bare(snap *model.Snapshot, p *model.Pool, nodes int64, taken map[string]boo
 	return claims, plan.Verdict{}
 }
 
-// headroom returns how many more nodes the pool may have now, and the verdict that prevents more. The replacements of
-// commands in progress have a place.
-func (r *roster) headroom(snap *model.Snapshot) (int64, plan.Verdict) {
+// headroom returns how many more nodes the pool may have now, and the verdict that prevents more.
+func (r *roster) headroom(snap *model.Snapshot, ledger model.Ledger) (int64, plan.Verdict) {
 	p := r.pool
 	switch {
 	case !p.Standing():
@@ -169,11 +173,11 @@ func (r *roster) headroom(snap *model.Snapshot) (int64, plan.Verdict) {
 		}
 		return 0, plan.Verdict{Code: plan.NoOffering}
 	}
-	nodes := snap.Ledger.Nodes(snap.Ledger.Own(p.Name)[0])
+	nodes := ledger.Nodes(ledger.Own(p.Name)[0])
 	if nodes.Limit == model.NoLimit {
 		return guard.Unlimited, plan.Verdict{}
 	}
-	return max(0, nodes.Left()-r.coming), plan.Verdict{Code: plan.NodeLimitReached, Have: nodes.Limit}
+	return nodes.Left(), plan.Verdict{Code: plan.NodeLimitReached, Have: nodes.Limit}
 }
 
 // hasOffering reports whether one of the pool's types has an available offering.
@@ -237,27 +241,24 @@ func lifetimeLeft(n *model.Node, now time.Time) int64 {
 // of the guard.
 func StaticDrift(snap *model.Snapshot, g *guard.Guard) (commands []plan.Command, kept []Kept) {
 	w := &wave{snap: snap, guard: g, taken: map[string]bool{}}
-	by := rosters(snap)
+	by, ledger := rosters(snap)
 	for _, p := range snap.Pools {
 		r := by[p.Name]
 		if r == nil {
 			continue
 		}
-		most, why := r.headroom(snap)
-		most -= r.missing()
+		r.charge(ledger, r.missing())
 		w.sharing = spotshare.NewSharing(snap, p, 1)
 		for _, due := range overdue(r.active, snap.Now) {
-			var v plan.Verdict
+			most, v := r.headroom(snap, ledger)
 			switch {
 			case r.total() > p.Replicas:
 				v = plan.Verdict{Code: plan.PoolAboveReplicas, Node: due.Name, Need: p.Replicas, Have: r.total()}
 			case most > 0:
 				if v = w.replace(p, due); v.OK() {
-					most--
+					r.charge(ledger, 1)
 					continue
 				}
-			default:
-				v = why
 			}
 			kept = append(kept, Kept{Node: due.Name, Pool: due.Pool, Reason: due.reason, Verdict: v})
 		}
