@@ -119,31 +119,12 @@ type Replayed struct {
 // Replay repeats the decision of a capture. Objects in it that cannot be read were unreadable before, or were damaged
 // since; the answers are compared regardless.
 func Replay(path string) (*Replayed, error) {
-	data, err := ReadFile(path)
+	o, document, p, err := restore(path)
 	if err != nil {
-		return nil, inputErrorf("reading the capture: %w", err)
-	}
-	document, err := capture.Parse(data)
-	if err != nil {
-		return nil, inputErrorf("%s: %w", path, err)
-	}
-	o, err := newManifests()
-	if err != nil {
-		return nil, err
-	}
-	p := policyOf(&document.Options)
-	if err := p.Check(); err != nil {
-		return nil, inputErrorf("%s: options: %w", path, err)
-	}
-	if document.Options.MaxPods > 0 {
-		o.mostPods = document.Options.MaxPods
-	}
-	o.takeCapture(path, document)
-	if err := o.complete(time.Time{}, p); err != nil {
 		return nil, err
 	}
 	r := &Replayed{}
-	fresh := r.decide(o, &p, document.Options.Disrupt != nil)
+	fresh := r.decide(o, p, document.Options.Disrupt != nil)
 	r.Now, r.Problems = fresh.Brief(), o.Problems
 	if document.Answer == nil { // of a controller
 		return r, nil
@@ -154,6 +135,31 @@ func Replay(path string) (*Replayed, error) {
 	}
 	r.Before, r.Differs = before.Brief(), differs
 	return r, nil
+}
+
+// restore reads the input and the policy of a capture.
+func restore(path string) (*Manifests, *capture.Document, *Policy, error) {
+	data, err := ReadFile(path)
+	if err != nil {
+		return nil, nil, nil, inputErrorf("reading the capture: %w", err)
+	}
+	document, err := capture.Parse(data)
+	if err != nil {
+		return nil, nil, nil, inputErrorf("%s: %w", path, err)
+	}
+	o, err := newManifests()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p := policyOf(&document.Options)
+	if err := p.Check(); err != nil {
+		return nil, nil, nil, inputErrorf("%s: options: %w", path, err)
+	}
+	if document.Options.MaxPods > 0 {
+		o.mostPods = document.Options.MaxPods
+	}
+	o.takeCapture(path, document)
+	return o, document, &p, o.complete(time.Time{}, p)
 }
 
 // decide repeats the decision, and records how simulate is asked for it.

@@ -254,7 +254,8 @@ func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
 	case *policyv1.PodDisruptionBudget:
 		o.budgets = append(o.budgets, sourced[*policyv1.PodDisruptionBudget]{object, origin, live})
 	default:
-		return o.others.take(object) || o.takeWorkload(origin, object, live)
+		creates := o.takeWorkload(origin, object, live)
+		return o.others.take(object) || creates
 	}
 	return true
 }

@@ -57,6 +57,7 @@ func (o *Manifests) mirror() *mirror {
 	show(m, o.daemons)
 	show(m, o.budgets)
 	show(m, o.quotas)
+	show(m, o.overlays)
 	show(m, o.pools)
 	o.offer(m)
 	o.ask(m)

@@ -3,17 +3,18 @@ package offline
 import (
 	"reflect"
 
-	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
+
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// others are the objects that pods and nodes depend on beyond their own manifests: the objects of volumes, namespaces,
+// others are the objects that the state holds and nothing else here needs, or only looks up: those of volumes, namespaces,
 // what admission applies to pods, and the objects that select pods.
 type others struct {
 	list []state.Object
@@ -32,21 +33,21 @@ type identity struct {
 	namespace, name string
 }
 
-// take adds an object, in the place of one of the same identity. It reports whether it has one of these kinds.
+// take adds an object, in the place of one of the same identity. It reports whether the state holds such objects.
 func (s *others) take(object runtime.Object) bool {
+	held, _ := object.(state.Object)
+	if _, holds := state.RefOf(held); !holds {
+		return false
+	}
 	switch o := object.(type) {
-	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *nodev1.RuntimeClass,
-		*corev1.Service:
 	case *corev1.LimitRange:
 		s.ranges[o.Namespace] = append(s.ranges[o.Namespace], o)
 	case *corev1.Namespace:
 		labeled := o.DeepCopy()
 		labeled.Labels = with(map[string]string{corev1.LabelMetadataName: o.Name}, o.Labels)
-		object = labeled
-	default:
-		return false
+		held = labeled
 	}
-	s.put(object.(state.Object))
+	s.put(held)
 	return true
 }
 

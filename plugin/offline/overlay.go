@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
@@ -36,11 +35,7 @@ func (o *Manifests) resolve(m *mirror, pools []overlay.Pool) {
 	if len(o.overlays) == 0 {
 		return
 	}
-	objects := make([]*karpv1alpha1.NodeOverlay, len(o.overlays))
-	for i := range o.overlays {
-		objects[i] = o.overlays[i].object
-	}
-	m.pools, m.resolved = pools, overlay.New(objects, m.Vocabulary().Rules, o.sale.Declared.ReservationKey).Resolve(pools)
+	m.pools, m.resolved = pools, overlay.New(m.Overlays(), m.Vocabulary().Rules, o.sale.Declared.ReservationKey).Resolve(pools)
 	for _, r := range m.resolved.Reports() {
 		m.overlays = append(m.overlays, OverlayOutcome{r.Name, r.Reason, r.Message})
 	}

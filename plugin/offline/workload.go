@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -51,9 +50,6 @@ func (o *Manifests) takeWorkload(origin string, object runtime.Object, live bool
 	}
 	w.origin, w.live = origin, live
 	o.workloads = append(o.workloads, w)
-	if w.kind != "Job" && w.kind != "CronJob" {
-		o.others.put(object.(state.Object))
-	}
 	return true
 }
 

@@ -57,6 +57,15 @@ const (
 	kinds // the number of kinds
 )
 
+// Kinds returns all kinds.
+func Kinds() []Kind {
+	all := make([]Kind, kinds)
+	for k := range kinds {
+		all[k] = k
+	}
+	return all
+}
+
 // table holds the name and an empty object of each kind.
 var table = [kinds]struct {
 	name  string

@@ -36,7 +36,7 @@ type Config struct {
 // Kinds returns the kinds whose objects have an effect. Services and controllers have one only with default spread.
 func (c *Config) Kinds() []Kind {
 	var needed []Kind
-	for k := range kinds {
+	for _, k := range Kinds() {
 		if c.needs(k) {
 			needed = append(needed, k)
 		}
