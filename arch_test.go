@@ -307,6 +307,12 @@ var importRules = []importRule{
 		because: "a tally counts by number; the rules know what the numbers stand for",
 	},
 	{
+		from:    "./internal/engine/placement/refusal",
+		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/plan", "./internal/engine/quantity"},
+		because: "what verdicts say together does not depend on how they were reached",
+	},
+	{
 		from:    "./internal/engine/placement/relax",
 		never:   []string{"./internal/engine/..."},
 		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/quantity"},

@@ -16,6 +16,9 @@
 // resulting pattern is opened as often as its groups can fill it. A bin is then a product of types, zones and capacity
 // types: everything that can hold its content, cheapest first, because the cloud may select any member.
 //
+// What needs nothing of a run is in packages below: simplex solves for the duals, tally counts pods on a host, relax lists
+// preferences in the order in which they are dropped, refusal summarizes verdicts.
+//
 // The result is a plan.Provision and nothing else: no state is kept, nothing is written, and the snapshot is read-only.
 // The package must not depend on disruption, Kubernetes or any cloud. Package audit verifies its results and shares no
 // code with it.

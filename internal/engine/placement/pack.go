@@ -24,7 +24,7 @@ type packCandidate struct {
 	value, costFactor float64
 	// index is its index in the packing's list.
 	at int
-	// cap is how many of its pods a bin may get at most; refine.go.
+	// cap is how many of its pods a bin may get at most; packing.go.
 	cap int
 	// perHost is how many of its pods the rules by hostname permit on an empty node; 0 before it is computed.
 	perHost int
@@ -64,7 +64,7 @@ type packing struct {
 	scarcity *scarcity
 	factor   float64
 	count    bool
-	// refined: bins are filled as well as possible; refine.go.
+	// refined: bins are filled as well as possible; packing.go.
 	refined bool
 	// maxCostFactor is the largest costFactor of the candidates: no bin is worth more than its resources times this.
 	maxCostFactor float64

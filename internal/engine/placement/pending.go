@@ -57,7 +57,7 @@ type domainBatch struct {
 	capped bool
 	// expected: nodes of the domain were assumed to have capacity for some.
 	expected bool
-	// loose: the packing chooses the domains, within the quota; loose.go.
+	// loose: the packing chooses the domains, within the quota; spread.go.
 	loose bool
 	quota *domainQuota
 }

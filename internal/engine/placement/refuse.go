@@ -1,10 +1,12 @@
 package placement
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement/refusal"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
@@ -24,29 +26,29 @@ type refusals struct {
 // of returns the refusal of the remaining pods of a group: a problem of the pods themselves, or each pool's
 // verdict.
 func (r *refusals) of(pg *pendingGroup) plan.Refusal {
-	refusal := plan.Refusal{Pods: pg.left, Dropped: pg.at}
+	out := plan.Refusal{Pods: pg.left, Dropped: pg.at}
 	switch {
 	case pg.unreached:
-		refusal.Verdict = plan.Verdict{Code: plan.NotReached}
+		out.Verdict = plan.Verdict{Code: plan.NotReached}
 	case pg.crowded:
-		refusal.Verdict = plan.Verdict{Code: plan.TooManyDomains, Have: mostCombinations}
+		out.Verdict = plan.Verdict{Code: plan.TooManyDomains, Have: mostCombinations}
 	case len(pg.group.Rows) == 0:
-		refusal.Verdict = plan.Verdict{Code: plan.PodContradiction, Key: pg.group.Contradiction}
+		out.Verdict = plan.Verdict{Code: plan.PodContradiction, Key: pg.group.Contradiction}
 	case pg.left[0].NoNewNode != nil:
-		refusal.Verdict = plan.Verdict{Code: plan.NoNewNode, Rejection: pg.left[0].NoNewNode}
+		out.Verdict = plan.Verdict{Code: plan.NoNewNode, Rejection: pg.left[0].NoNewNode}
 	case len(r.snap.Pools) == 0:
-		refusal.Verdict = plan.Verdict{Code: plan.NoPools}
+		out.Verdict = plan.Verdict{Code: plan.NoPools}
 	default:
 		between := r.between(pg)
 		for _, ps := range r.fleet.pools {
-			refusal.Pools = append(refusal.Pools, r.poolVerdict(ps, pg, between))
+			out.Pools = append(out.Pools, r.poolVerdict(ps, pg, between))
 		}
 	}
 	if r.opts.AskNodes && len(pg.group.Rows) > 0 {
-		refusal.Nodes = r.askNodes(pg)
+		out.Nodes = r.askNodes(pg)
 	}
-	r.nameUnknown(pg.group, &refusal)
-	return refusal
+	refusal.Name(r.snap, pg.group, &out)
+	return out
 }
 
 // poolVerdict returns a pool's verdict: its own refusing rule, else the rule between pods. Of several alternatives of
@@ -141,7 +143,7 @@ func (r *refusals) between(pg *pendingGroup) plan.Verdict {
 	if together && !r.admission.firstOnAnyHost(pg.rules) {
 		return plan.Verdict{Code: plan.AffinityUnmet, Key: pg.rules.host}
 	}
-	tally := verdictTally{}
+	counts := refusal.Counts{}
 	defer r.admission.holdFloors(pg.rules, &pg.choices)()
 	for _, d := range pg.choices.domains {
 		against := r.admission.against(pg.rules, &pg.choices, d)
@@ -149,13 +151,13 @@ func (r *refusals) between(pg *pendingGroup) plan.Verdict {
 			return plan.Verdict{}
 		}
 		for _, v := range against {
-			tally.add(v)
+			counts.Add(v)
 		}
 	}
-	if len(tally) == 0 {
+	if len(counts) == 0 {
 		return plan.Verdict{}
 	}
-	rule := tally.sorted()[0].Rule
+	rule := counts.Sorted()[0].Rule
 	if rule.Code == plan.SpreadExceeded {
 		if few, wanted := r.admission.tooFew(pg.rules, &pg.choices, rule.Key); wanted > 0 {
 			rule.Domain, rule.Have, rule.Need = strings.Join(few, ", "), int64(len(few)), int64(wanted)
@@ -176,9 +178,70 @@ func (r *refusals) inDomains(ps *poolState, pg *pendingGroup, otherwise plan.Poo
 			continue
 		}
 		if !found || furthest(v.Verdict) > furthest(otherwise.Verdict) ||
-			furthest(v.Verdict) == furthest(otherwise.Verdict) && compareVerdicts(v.Verdict, otherwise.Verdict) < 0 {
+			furthest(v.Verdict) == furthest(otherwise.Verdict) && refusal.Compare(v.Verdict, otherwise.Verdict) < 0 {
 			found, otherwise = true, v
 		}
 	}
 	return otherwise
+}
+
+// askNodes counts, over every node of the snapshot, why it does not admit one more pod of the group. Cost: every rule is
+// evaluated once more per node, for each refused group. So it is done only on request (Options.AskNodes).
+func (r *refusals) askNodes(pg *pendingGroup) []plan.NodeCount {
+	counts := refusal.Counts{}
+	for range len(r.snap.Nodes) - len(r.nodes.list) {
+		counts.Add(plan.Verdict{Code: plan.NodeLeaving})
+	}
+	for _, n := range r.nodes.list {
+		counts.Add(r.whyNot(pg, n))
+	}
+	return counts.Sorted()
+}
+
+// whyNot returns the first refusing rule in kube-scheduler's order. If there is none, other pending pods use the
+// capacity.
+func (r *refusals) whyNot(pg *pendingGroup, n *target) plan.Verdict {
+	if taint, no := pg.untolerated(n.node.Taints); no {
+		return plan.Verdict{Code: plan.TaintNotTolerated, Taint: taint}
+	}
+	if key, no := r.otherLabel(pg.rows, n.node.Row); no {
+		return plan.Verdict{Code: plan.LabelExcluded, Key: key}
+	}
+	if port, taken := pg.portTaken(&n.place); taken {
+		return plan.Verdict{Code: plan.HostPortTaken, Have: int64(port.Port)}
+	}
+	if fit := r.fit.place(pg, &n.place, true); fit.Count == 0 && !fit.Verdict.OK() {
+		return fit.Verdict
+	}
+	if against := r.admission.against(pg.rules, &pg.choices, domainOfRow(r.snap.Space, pg.rules, n.node.Row)); len(against) > 0 {
+		return slices.MinFunc(against, refusal.Compare)
+	}
+	return plan.Verdict{Code: plan.NoPlaceFound}
+}
+
+// otherLabel returns the first label on which the node does not match the pod, for the alternative that matches
+// furthest.
+func (r *refusals) otherLabel(rows []label.Row, node label.Row) (label.Key, bool) {
+	var furthest label.Key
+	for _, row := range rows {
+		at, no := r.outside(row, node)
+		if !no {
+			return 0, false
+		}
+		furthest = max(furthest, at)
+	}
+	return furthest, len(rows) > 0
+}
+
+// outside returns the first label on which b is not within a.
+func (r *refusals) outside(a, b label.Row) (label.Key, bool) {
+	for k := label.Key(0); int(k) < r.snap.Space.Len(); k++ {
+		from, to := r.snap.Space.Span(k)
+		for i := from; i < to; i++ {
+			if b[i]&^a[i] != 0 {
+				return k, true
+			}
+		}
+	}
+	return 0, false
 }

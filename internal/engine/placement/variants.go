@@ -20,13 +20,13 @@ type packOrder struct {
 	evenly bool
 	// learn from the previous packing which pods are expensive.
 	learn bool
-	// inTurn: one bin at a time, in the order in which the pods were assigned to domains; inturn.go.
+	// inTurn: one bin at a time, in the order in which the pods were assigned to domains; spread.go.
 	inTurn bool
 	// scarcity is the price of using all that the limits leave, as a multiple of the value of all pods. count values every
 	// pod alike: limits.go.
 	scarcity float64
 	count    bool
-	// refined: fill the bins of few pods as well as possible; refine.go.
+	// refined: fill the bins of few pods as well as possible; packing.go.
 	refined bool
 }
 

@@ -1,4 +1,4 @@
-package placement
+package refusal
 
 import (
 	"slices"
@@ -22,16 +22,16 @@ type unknowns struct {
 	resources int
 }
 
-// nameUnknown sets the names of labels and resources that share a number.
-func (r *refusals) nameUnknown(g *model.Group, refusal *plan.Refusal) {
-	u := unknowns{key: -1, resource: quantity.Resource(slices.Index(r.snap.Resources, model.Unknown))}
-	if key, shared := r.snap.Space.Shared(); shared {
+// Name sets the names of labels and resources that share a number, in the refusal of pods of the group.
+func Name(snap *model.Snapshot, g *model.Group, refusal *plan.Refusal) {
+	u := unknowns{key: -1, resource: quantity.Resource(slices.Index(snap.Resources, model.Unknown))}
+	if key, shared := snap.Space.Shared(); shared {
 		u.key = key
 	}
 	if u.key < 0 && u.resource < 0 {
 		return
 	}
-	u.ask(r.snap.Space, g)
+	u.ask(snap.Space, g)
 	u.name(&refusal.Verdict)
 	for i := range refusal.Pools {
 		p := &refusal.Pools[i]
