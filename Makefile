@@ -181,7 +181,8 @@ scale: sandbox ## CPU and memory of the controller by size (SCALE=100 LOADED=100
 .PHONY: nightly
 nightly: sandbox ## full matrices, 100 worlds of agreement, 40 minutes of fuzzing, long histories (hours)
 	KARPENTER_E2E=nightly KARPENTER_NIGHTLY=1 $(GO) -C test test -timeout 240m -v ./e2e/...
-	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m -v -run 'Histories$$' ./internal/testing/sim # 10,000, 1,000 with preemption, 300 with a cloud that answers wrongly
+	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m -v -run 'Histories$$' ./internal/testing/sim # 10,000, 1,000 with preemption
+	$(GO) test -timeout 120m ./internal/testing/world -run 'TestHistories$$' -first-history $$(date +%y%m%d)000 -histories 1000
 	KARPENTER_NIGHTLY=1 $(GO) test -timeout 120m ./internal/engine/...
 	$(GO) test ./internal/testing/sim
 	$(GO) -C sandbox/kubernetes test -count=1 . # what the API server refuses, beside plugin/admission/builtin

@@ -110,6 +110,15 @@ func (s *shelves) list(k kind, field, value string) []client.Object {
 	return objects
 }
 
+// listOf returns the objects of a kind.
+func listOf[T client.Object](a *api) []T {
+	var all []T
+	for _, o := range a.shelves.list(reflect.TypeFor[T]().Elem(), "", "") {
+		all = append(all, o.(T))
+	}
+	return all
+}
+
 // seconds returns the time as the API stores it.
 func (a *api) seconds() metav1.Time { return metav1.Time{Time: a.clock.now.Truncate(time.Second)} }
 
@@ -176,7 +185,7 @@ func (a *api) remove(o client.Object) {
 func (a *api) delete(o client.Object, grace *int64) {
 	pod, isPod := o.(*corev1.Pod)
 	switch {
-	case isPod && pod.Spec.NodeName == "" || !isPod && len(o.GetFinalizers()) == 0:
+	case isPod && (pod.Spec.NodeName == "" || grace != nil && *grace == 0) || !isPod && len(o.GetFinalizers()) == 0:
 		a.remove(o)
 		return
 	case !o.GetDeletionTimestamp().IsZero() && grace == nil:

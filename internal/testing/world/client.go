@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,9 +28,9 @@ type caller struct {
 	from *shelves
 	// permit is asked before each write. An error ends the write.
 	permit func(text string) error
+	// renewed returns when the Lease of a node was renewed.
+	renewed func(node string) time.Time
 }
-
-var errEnded = errors.New("the process has ended")
 
 // live returns a reader of the API server itself.
 func (c *caller) live() *caller {
@@ -45,6 +47,12 @@ func resourceOf(k kind) schema.GroupResource { return schema.GroupResource{Resou
 // Get implements client.Reader.
 func (c *caller) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	o := c.from.of(kindOf(into)).objects[key]
+	if lease, is := into.(*coordinationv1.Lease); is {
+		if renewed := c.renewed(key.Name); !renewed.IsZero() {
+			lease.Spec.RenewTime = &metav1.MicroTime{Time: renewed}
+			return nil
+		}
+	}
 	if o == nil {
 		return apierrors.NewNotFound(resourceOf(kindOf(into)), key.Name)
 	}

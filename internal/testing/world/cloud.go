@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +26,12 @@ const ending = time.Second
 
 // provider is the cloud: a ledger of machines.
 type provider struct {
-	world    *World
-	machines map[string]*machine // by provider ID
+	world *World
+	// machines and ended are those that run and those that are gone, by provider ID.
+	machines, ended map[string]*machine
+	lies            []lie
+	// taken are machines of other owners that were terminated.
+	taken map[string]bool
 }
 
 // machine is a machine that costs money.
@@ -38,6 +41,10 @@ type machine struct {
 	node string
 	// price with that of the node, nano-USD per hour.
 	price int64
+	// ending and gone are when its end began and when it ended. muted is since when its kubelet is silent, zero while it
+	// reports; heard is since when it has reported. A hidden machine is of another owner, and only listed.
+	ending, gone, muted, heard time.Time
+	hidden                     bool
 }
 
 // Name implements cloud.Provider.
@@ -64,7 +71,7 @@ func providerID(claim *karpv1.NodeClaim) string { return "world:///" + string(cl
 // Launch implements cloud.Provider: the cheapest available offering, and for a repeated request the first machine.
 func (p *provider) Launch(_ context.Context, claim *karpv1.NodeClaim) (*cloud.Machine, error) {
 	id := providerID(claim)
-	if m := p.machines[id]; m != nil {
+	if m := p.machine(id); m != nil {
 		return &m.Machine, nil
 	}
 	need := cloud.NeedOf(claim)
@@ -103,9 +110,10 @@ func (p *provider) adopt(claim *karpv1.NodeClaim) {
 
 // join lets the kubelet of a machine register its node.
 func (p *provider) join(m *machine) {
-	if p.machines[m.ProviderID] != m || m.Terminating {
+	if !m.gone.IsZero() || m.Terminating {
 		return
 	}
+	m.heard = p.world.Clock.now
 	labels := maps.Clone(m.Labels)
 	labels[corev1.LabelHostname] = m.node
 	p.world.api.create(&corev1.Node{
@@ -118,48 +126,18 @@ func (p *provider) join(m *machine) {
 
 func missing(id string) error { return fmt.Errorf("machine %s: %w", id, cloud.ErrNotFound) }
 
-// Terminate implements cloud.Provider.
-func (p *provider) Terminate(_ context.Context, id string) error {
-	m := p.machines[id]
-	if m == nil {
-		return missing(id)
-	}
-	if !m.Terminating {
-		m.Terminating = true
-		p.world.Clock.in(ending, func() {
-			delete(p.machines, id)
-			if h := p.world.kube.hosts[m.node]; h != nil && len(h.Finalizers) == 0 {
-				p.world.api.remove(h.Node) // the cloud's node controller
-			}
-		})
-	}
-	return nil
-}
-
-// Machine implements cloud.Provider.
-func (p *provider) Machine(_ context.Context, id string) (*cloud.Machine, error) {
-	m := p.machines[id]
-	if m == nil {
-		return nil, missing(id)
-	}
-	return &m.Machine, nil
-}
-
-// Machines implements cloud.Provider.
-func (p *provider) Machines(context.Context) ([]cloud.Machine, error) {
-	var list []cloud.Machine
-	for _, m := range p.machines {
-		list = append(list, m.Machine)
-	}
-	slices.SortFunc(list, func(a, b cloud.Machine) int { return strings.Compare(a.ProviderID, b.ProviderID) })
-	return list, nil
-}
-
 // called is the cloud as a process calls it: the process may end before a call, as before a write.
 type called struct {
 	*provider
 
 	permit func(text string) error
+}
+
+// Machine implements cloud.Provider.
+func (c called) Machine(ctx context.Context, id string) (*cloud.Machine, error) {
+	m, err := c.provider.Machine(ctx, id)
+	c.world.removals.asked(m, id, err)
+	return m, err
 }
 
 // Launch implements cloud.Provider.
@@ -175,5 +153,6 @@ func (c called) Terminate(ctx context.Context, id string) error {
 	if err := c.permit("terminate " + id); err != nil {
 		return err
 	}
+	c.world.removals.ends(id)
 	return c.provider.Terminate(ctx, id)
 }

@@ -10,12 +10,18 @@
 // package holds what is around them: an API server in memory (api.go, client.go, patch.go), what its watches have shown
 // to a process (view.go), work queues (queue.go), a cloud (cloud.go), controllers of pods (owner.go), kube-scheduler and
 // kubelets (kube.go, rules.go), and what all of it costs (meter.go).
+// In worlds with the feature lies the cloud gives wrong replies (lies.go), kubelets fall silent, and nodes are unhealthy
+// (kubelet.go).
 //
 // A History is a random world: a seed, and a set of features (history.go); property.go has what must be true when nothing
-// disturbs it any more. Processes end between any two writes, and watches lag.
+// disturbs it any more, removals.go that a healthy fleet survives a lying cloud. Processes end between any two writes, and watches lag.
 //
 //	h := world.NewHistory(7)     text: seed: 7, features: crashes late static
 //	trace, failure := h.Run(nil)
+//
+// Histories 1000 to 1999:
+//
+//	go test ./internal/testing/world -run 'TestHistories$' -timeout 0 -first-history 1000 -histories 1000
 //
 // The config determines everything: equal configs and calls have equal results. Nothing waits for real time, except for
 // the first catalogs, which the store reads in goroutines of its own.

@@ -15,8 +15,6 @@ import (
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
-	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
-	"github.com/karpenter-go/karpenter/internal/controller/provision"
 )
 
 // Features of a world, in the order in which a history lists them.
@@ -25,6 +23,8 @@ const (
 	Crashes = "crashes"
 	// Late: watches lag by up to three seconds.
 	Late = "late"
+	// Lies: the cloud gives wrong replies, kubelets fall silent, nodes have conditions that require repair, and machines end.
+	Lies = "lies"
 	// Limits of pools, and Quotas over all pools, may leave pods without a node.
 	Limits = "limits"
 	Quotas = "quotas"
@@ -40,7 +40,7 @@ const (
 
 // Features returns all features.
 func Features() []string {
-	return []string{Crashes, Late, Limits, Quotas, Rollouts, Spread, Spot, Static}
+	return []string{Crashes, Late, Lies, Limits, Quotas, Rollouts, Spread, Spot, Static}
 }
 
 // History is a world, what happens in it, and what must be true in the end. Its text is a seed and a set of features.
@@ -96,38 +96,42 @@ type play struct {
 	History
 	*World
 
-	pools []*karpv1.NodePool
-	apps  []*corev1.Pod
+	random *rand.Rand
+	pools  []*karpv1.NodePool
+	apps   []*corev1.Pod
 	// trace is what happened.
 	trace []string
 }
 
 // Run plays the history, and returns what happened and the first property that does not hold. plant may be nil.
-func (h History) Run(plant func(*provision.Loop, *disrupt.Loop)) (trace []string, failure error) {
-	p := &play{History: h}
-	config := Config{Seed: h.Seed, Now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Types: types8(), Plant: plant,
-		Log: func(line string) { p.trace = append(p.trace, line) }}
-	random := rand.New(rand.NewPCG(h.Seed, 0x5e7))
-	config.Disruption.Static = h.has(Static)
-	if h.has(Late) {
-		config.Lag = 3 * time.Second
-	}
-	config.MachineTime = time.Duration(20+random.IntN(70)) * time.Second
-	config.PodStop = time.Duration(random.IntN(5)) * time.Second
-	p.settings(random, &config)
+func (h History) Run(plant func(*Parts)) (trace []string, failure error) {
+	p := &play{History: h, random: rand.New(rand.NewPCG(h.Seed, 0x5e7))}
 	var err error
-	if p.World, err = New(config); err != nil {
+	if p.World, err = New(p.draw(plant)); err != nil {
 		return p.trace, err
 	}
 	defer p.Close()
 	for step := range 25 {
-		p.disturb(random)
-		p.Advance(time.Duration(5+random.IntN(150)) * time.Second)
-		if err := p.Check(); err != nil {
+		p.disturb(p.random)
+		if err := p.elapse(time.Duration(5+p.random.IntN(150)) * time.Second); err != nil {
 			return p.trace, fmt.Errorf("after %d disturbances: %w", step+1, err)
 		}
 	}
 	return p.trace, p.calm()
+}
+
+// draw draws the world.
+func (p *play) draw(plant func(*Parts)) Config {
+	config := Config{Seed: p.Seed, Now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Types: types8(), Plant: plant,
+		Log: func(line string) { p.trace = append(p.trace, line) }}
+	config.Disruption.Static = p.has(Static)
+	if p.has(Late) {
+		config.Lag = 3 * time.Second
+	}
+	config.MachineTime = time.Duration(20+p.random.IntN(70)) * time.Second
+	config.PodStop = time.Duration(p.random.IntN(5)) * time.Second
+	p.settings(p.random, &config)
+	return config
 }
 
 // types8 returns types of four sizes and two families.
@@ -234,6 +238,8 @@ func (p *play) disturb(random *rand.Rand) {
 		}
 	case what == 3 && p.has(Static) && pool.Spec.Replicas != nil:
 		edit(p.api, pool, func(o *karpv1.NodePool) { o.Spec.Replicas = new(int64(much % 5)) })
+	case (what == 4 || what == 5) && p.has(Lies):
+		p.doubt(random.IntN(6), random.IntN(1000), random.IntN(1000))
 	default:
 		p.log(fmt.Sprintf("-- scale %s to %d", app.Labels["app"], much))
 		p.Scale(app, much)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
 	"github.com/karpenter-go/karpenter/internal/controller/provision"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -31,9 +30,14 @@ func TestHistories(t *testing.T) {
 	for seed := *first; seed < *first+*histories; seed++ {
 		h := world.NewHistory(seed)
 		if trace, err := h.Run(nil); err != nil {
-			t.Errorf("%v\n\nThe history:\n\n%s\nIts end:\n\n%s", err, h, strings.Join(trace[max(0, len(trace)-60):], "\n"))
+			report(t, h, trace, err)
 		}
 	}
+}
+
+func report(t *testing.T, h world.History, trace []string, err error) {
+	t.Helper()
+	t.Errorf("%v\n\nThe history:\n\n%s\nIts end:\n\n%s", err, h, strings.Join(trace[max(0, len(trace)-60):], "\n"))
 }
 
 // TestKnownHistories plays histories in files, such as those that once failed.
@@ -87,13 +91,13 @@ func TestParse(t *testing.T) {
 func TestPlantedBugs(t *testing.T) {
 	for name, bug := range map[string]struct {
 		want  string
-		plant func(*provision.Loop, *disrupt.Loop)
+		plant func(*world.Parts)
 	}{
-		"every third pass creates the first claim again": {"buys without end", func(p *provision.Loop, _ *disrupt.Loop) {
-			p.Writer = &stubborn{Writer: p.Writer}
+		"every third pass creates the first claim again": {"buys without end", func(p *world.Parts) {
+			p.Provision.Writer = &stubborn{Writer: p.Provision.Writer}
 		}},
-		"nothing is proposed": {"overlooked", func(_ *provision.Loop, d *disrupt.Loop) {
-			d.Propose = func(*model.Snapshot, bool) disruption.Proposal { return disruption.Proposal{} }
+		"nothing is proposed": {"overlooked", func(p *world.Parts) {
+			p.Disrupt.Propose = func(*model.Snapshot, bool) disruption.Proposal { return disruption.Proposal{} }
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

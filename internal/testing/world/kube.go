@@ -98,12 +98,23 @@ func (k *kube) sawPod(before, after client.Object) {
 	if h := k.hosts[is.Spec.NodeName]; h != nil {
 		h.add(is)
 		if !is.DeletionTimestamp.IsZero() && (was == nil || was.DeletionTimestamp.IsZero()) {
-			k.world.Clock.in(k.world.config.PodStop, func() { k.world.api.remove(is) })
+			k.world.Clock.in(k.world.config.PodStop, func() { k.stopped(is) })
 		}
 		return
 	}
 	k.waiting = append(k.waiting, is)
 	k.dirty = true
+}
+
+// stopped ends a deleted pod, unless its kubelet is silent.
+func (k *kube) stopped(pod *corev1.Pod) {
+	h := k.hosts[pod.Spec.NodeName]
+	if h == nil {
+		return
+	}
+	if m := k.world.provider.machine(h.Spec.ProviderID); m == nil || m.speaks() {
+		k.world.api.remove(pod)
+	}
 }
 
 func (h *host) add(pod *corev1.Pod) {

@@ -74,8 +74,11 @@ func (w *World) Fresh() (float64, error) {
 	return float64(sum) / model.Nano, nil
 }
 
-// Check returns an error if a node is overfull, or a pod is neither on a node nor pending.
+// Check returns an error if a property does not hold so far, a node is overfull, or a pod is neither on a node nor pending.
 func (w *World) Check() error {
+	if w.failure != nil {
+		return w.failure
+	}
 	for _, h := range w.kube.sorted() {
 		for resource, amount := range h.used {
 			if amount > h.room[resource] {

@@ -41,9 +41,9 @@ type process struct {
 	static    *static.Loop
 	events    *nodeclaim.PodEvents
 
-	pools, claims, drifts, nodes *queue[reconcile.Request]
-	evictions                    *queue[node.Target]
-	moments                      *queue[nodeclaim.Moment]
+	pools, claims, drifts, nodes, repairs *queue[reconcile.Request]
+	evictions                             *queue[node.Target]
+	moments                               *queue[nodeclaim.Moment]
 	// tasks are what the process does, in the order in which it looks for something that is due.
 	tasks []task
 }
@@ -119,15 +119,26 @@ func (b *beat) run(ctx context.Context) {
 type collection struct {
 	*nodeclaim.Collector
 
-	clock *Clock
-	at    time.Time
+	world  *World
+	at     time.Time
+	rounds int
 }
+
+// firstRounds is how many successful rounds of garbage collection follow each other closely, as in controller/nodeclaim.
+const firstRounds = 20
 
 func (c *collection) next() time.Time { return c.at }
 
 func (c *collection) run(ctx context.Context) {
-	_ = c.Collect(ctx) // the next round tries again
-	c.at = c.clock.now.Add(c.Timers.Collection)
+	c.world.removals.during(false, func() {
+		if c.Collect(ctx) == nil { // else the next round tries again
+			c.rounds++
+		}
+	})
+	c.at = c.world.Clock.now.Add(c.Timers.Collection)
+	if c.rounds < firstRounds {
+		c.at = c.world.Clock.now.Add(min(c.Timers.CollectionFirst, c.Timers.Collection))
+	}
 }
 
 // step does one thing that is due. It returns false if there is none.
@@ -177,6 +188,7 @@ func (p *process) watched(c change) {
 	case *corev1.Node:
 		p.claimsOf(o)
 		p.nodes.Add(name)
+		p.repairs.Add(name)
 	case *corev1.Pod:
 		p.sawPod(c)
 	}
@@ -204,9 +216,10 @@ func (p *process) sawPod(c change) {
 
 // newProcess starts a process, which lists everything.
 func newProcess(w *World) (*process, error) {
-	ctx, stop := context.WithCancel(ctrl.LoggerInto(context.Background(), logr.Discard()))
+	ctx, stop := context.WithCancel(ctrl.LoggerInto(context.Background(), w.logger()))
 	p := &process{ctx: ctx, stop: stop, clock: w.Clock, view: newView(w.api, w.lag)}
-	p.api = &caller{api: w.api, scheme: w.scheme, from: &p.view.shelves, permit: func(text string) error { return w.permit(ctx, text) }}
+	p.api = &caller{api: w.api, scheme: w.scheme, from: &p.view.shelves, permit: func(text string) error { return w.permit(ctx, text) },
+		renewed: w.renewed}
 	store, err := cluster.NewStore(cluster.Config{Provider: w.provider, Scheme: w.scheme, Live: p.api.live(), Log: logr.Discard(),
 		State:   state.Config{Arrival: w.config.Timers.Arrival},
 		Options: cluster.Options{WriteVisible: never, Catalog: never}})

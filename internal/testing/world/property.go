@@ -18,37 +18,67 @@ const (
 	// patience is how long it may take to come to rest: ten times the time in which nothing happens for quiet.
 	patience = 100 * time.Minute
 	quiet    = 8 * time.Minute
+	// lastLie is how long the cloud continues to give wrong replies after the last disturbance.
+	lastLie = 8 * time.Minute
 	// mostBought is how often a pool or an owner buys during that time.
 	mostBought = 12
 )
+
+// elapse advances the time, and checks what must be true at each moment.
+func (p *play) elapse(d time.Duration) error {
+	const step = 10 * time.Second
+	for ; d > 0 && p.failure == nil; d -= step {
+		p.Advance(min(d, step))
+		if p.has(Lies) {
+			p.removals.measure()
+			p.removals.replaced()
+		}
+		if p.has(Lies) && !p.has(Limits) && !p.has(Quotas) {
+			p.removals.provisions()
+		}
+	}
+	return p.Check()
+}
 
 // calm checks the properties of the end.
 func (p *play) calm() error {
 	p.crash = 0
 	p.ledger.buyers = map[string]int{}
-	var unrest error
-	for waited := time.Duration(0); waited < patience; waited += patience / 10 {
-		if unrest = p.Rest(quiet, patience/10); unrest == nil {
-			break
+	if p.has(Lies) {
+		if err := p.elapse(lastLie); err != nil {
+			return err
 		}
-		for _, buyer := range slices.Sorted(maps.Keys(p.ledger.buyers)) {
-			if n := p.ledger.buyers[buyer]; n > mostBought {
-				return fmt.Errorf("buys without end: %s bought %d nodes in a world that nothing disturbs", buyer, n)
-			}
-		}
+		p.settleDoubts()
+		p.removals.overdue = p.removals.overdueNow()
+		p.Clock.in(operatorWaits, p.removals.operate)
 	}
-	if unrest != nil {
-		return fmt.Errorf("comes to rest: %w", unrest)
+	if err := p.comesToRest(); err != nil {
+		return err
 	}
 	return cmp.Or(p.Check(), p.nothingLeaked(), p.commandsEnded(), p.allRun(), p.stands(), p.overlooked())
 }
 
-func (p *play) claims() []*karpv1.NodeClaim {
-	var claims []*karpv1.NodeClaim
-	for _, o := range p.api.shelves.list(kindOf(&karpv1.NodeClaim{}), "", "") {
-		claims = append(claims, o.(*karpv1.NodeClaim))
+// comesToRest waits until nothing happens for quiet, and returns an error if that takes longer than patience.
+func (p *play) comesToRest() error {
+	began, since, version := p.Clock.now, p.Clock.now, p.ledger.version
+	for p.Clock.now.Sub(since) < quiet {
+		if err := p.elapse(10 * time.Second); err != nil {
+			return err
+		}
+		if p.ledger.version != version || p.process == nil || p.removals.paused() {
+			since, version = p.Clock.now, p.ledger.version
+		}
+		waited := p.Clock.now.Sub(began)
+		if waited > patience {
+			return fmt.Errorf("comes to rest: not after %v, %d pods are pending", waited, len(p.kube.waiting))
+		}
+		for _, buyer := range slices.Sorted(maps.Keys(p.ledger.buyers)) {
+			if n := p.ledger.buyers[buyer]; n > mostBought && waited > patience/10 {
+				return fmt.Errorf("buys without end: %s bought %d nodes in a world that nothing disturbs", buyer, n)
+			}
+		}
 	}
-	return claims
+	return nil
 }
 
 // nothingLeaked returns an error if a machine has no claim and node, or a claim has no machine.
@@ -95,8 +125,7 @@ func (p *play) allRun() error {
 // stands returns an error if a static pool has another number of nodes than it wants, unless limits or quotas may be the
 // cause.
 func (p *play) stands() error {
-	for _, o := range p.api.shelves.list(kindOf(&karpv1.NodePool{}), "", "") {
-		pool := o.(*karpv1.NodePool)
+	for _, pool := range p.nodePools() {
 		if pool.Spec.Replicas == nil {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -49,8 +50,18 @@ func wire(w *World, p *process) error {
 	for _, key := range p.store.Vocabulary().Rules.WellKnown {
 		executor.WellKnown[key] = true
 	}
-	wireLoops(w, p, executor)
-	return wireControllers(w, p)
+	parts := &Parts{}
+	wireLoops(w, p, executor, parts)
+	return wireControllers(w, p, parts)
+}
+
+// Parts are those of a process in which tests plant bugs.
+type Parts struct {
+	Provision *provision.Loop
+	Disrupt   *disrupt.Loop
+	Limiter   *removal.Limiter
+	Collector *nodeclaim.Collector
+	Repair    *node.Repair
 }
 
 // disruption returns the options of disruption of a process.
@@ -60,7 +71,7 @@ func (w *World) disruption(p *process) disruption.Options {
 	return opts
 }
 
-func wireLoops(w *World, p *process, executor *execute.Executor) {
+func wireLoops(w *World, p *process, executor *execute.Executor, parts *Parts) {
 	timers := w.config.Timers
 	snapshot := func() *model.Snapshot { return p.store.Snapshot(w.Clock.now) }
 	p.provision = &provision.Loop{Snapshot: snapshot, Writer: executor, HoldDisruption: p.store.Nominate, Nominate: true,
@@ -78,9 +89,7 @@ func wireLoops(w *World, p *process, executor *execute.Executor) {
 		Report: disrupt.Reporter{Options: w.config.Disruption, Metrics: metrics(), Log: logr.Discard()}}
 	p.static = &static.Loop{Snapshot: snapshot, Writer: executor, On: w.config.Disruption.Static, Timers: timers, Clock: w.Clock,
 		Report: static.Reporter{Why: explain.Verdict, Log: logr.Discard()}}
-	if w.config.Plant != nil {
-		w.config.Plant(p.provision, p.disrupt)
-	}
+	parts.Provision, parts.Disrupt = p.provision, p.disrupt
 	var changed <-chan struct{}
 	if !w.config.Periodic {
 		changed = p.store.Subscribe(state.PodsMoved | state.NodesChanged | state.PoolsChanged | state.PDBsChanged)
@@ -95,9 +104,9 @@ func wireLoops(w *World, p *process, executor *execute.Executor) {
 	}
 }
 
-func wireControllers(w *World, p *process) error {
+func wireControllers(w *World, p *process, parts *Parts) error {
 	timers, health := w.config.Timers, nodepool.NewHealth()
-	for _, queue := range []**queue[reconcile.Request]{&p.pools, &p.claims, &p.drifts} {
+	for _, queue := range []**queue[reconcile.Request]{&p.pools, &p.claims, &p.drifts, &p.repairs} {
 		*queue = newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax)
 	}
 	p.nodes = newQueue[reconcile.Request](w.Clock, timers.Eviction, timers.EvictionMax)
@@ -121,9 +130,15 @@ func wireControllers(w *World, p *process) error {
 	p.events = &nodeclaim.PodEvents{Client: p.api, Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock}
 	collector := &nodeclaim.Collector{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock,
 		Limiter: limiter}
+	repair := &node.Repair{Client: p.api, Live: p.api.live(), Provider: cloud, Policies: w.provider.RepairPolicies(), Metrics: metrics(),
+		Timers: timers, Clock: w.Clock, Limiter: limiter}
+	parts.Limiter, parts.Collector, parts.Repair = limiter, collector, repair
+	if w.config.Plant != nil {
+		w.config.Plant(parts)
+	}
 	for _, c := range []interface {
 		SetupWithManager(manager.Manager) error
-	}{pools, claims, drifts, nodes, p.events, collector} {
+	}{pools, claims, drifts, nodes, p.events, collector, repair} {
 		if err := c.SetupWithManager(mgr); err != nil {
 			return err
 		}
@@ -131,7 +146,11 @@ func wireControllers(w *World, p *process) error {
 	p.tasks = append([]task{work[reconcile.Request]{p.pools, pools.Reconcile}, work[reconcile.Request]{p.claims, claims.Reconcile},
 		work[reconcile.Request]{p.nodes, nodes.Reconcile},
 		&evicting{p.evictions, nodes}, work[nodeclaim.Moment]{p.moments, p.events.Reconcile}, work[reconcile.Request]{p.drifts, drifts.Reconcile},
-		&collection{collector, w.Clock, w.Clock.now.Add(timers.CollectionFirst)}}, p.tasks...)
+		work[reconcile.Request]{p.repairs, func(ctx context.Context, node reconcile.Request) (result reconcile.Result, err error) {
+			w.removals.during(true, func() { result, err = repair.Reconcile(ctx, node) })
+			return result, err
+		}},
+		&collection{Collector: collector, world: w, at: w.Clock.now.Add(timers.CollectionFirst)}}, p.tasks...)
 	return nil
 }
 
@@ -143,6 +162,14 @@ type evicting struct {
 }
 
 func (e *evicting) run(ctx context.Context) { e.nodes.Evict(ctx) }
+
+// logger returns what logs to the trace of the world.
+func (w *World) logger() logr.Logger {
+	if w.config.Log == nil {
+		return logr.Discard()
+	}
+	return funcr.New(func(_, line string) { w.log("logs " + line) }, funcr.Options{})
+}
 
 // fake is the manager in which controllers are registered. It starts nothing.
 type fake struct {

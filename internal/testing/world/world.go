@@ -17,8 +17,6 @@ import (
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/controller"
-	"github.com/karpenter-go/karpenter/internal/controller/disrupt"
-	"github.com/karpenter-go/karpenter/internal/controller/provision"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
@@ -46,8 +44,8 @@ type Config struct {
 	Lag time.Duration
 	// Log receives a line for each write of the controller. It may be nil.
 	Log func(line string)
-	// Plant changes the loops of each process, to check that a property detects a bug. It may be nil.
-	Plant func(*provision.Loop, *disrupt.Loop)
+	// Plant changes the parts of each process, to check that a property detects a bug. It may be nil.
+	Plant func(*Parts)
 }
 
 // World is a cluster on a virtual clock. It runs in one goroutine.
@@ -65,10 +63,13 @@ type World struct {
 	owners   map[types.UID]*owner
 	process  *process
 	ledger   ledger
+	removals *removals
 	made     int
 	random   *rand.Rand
 	// crash is after how many writes the process ends; 0 for never.
 	crash int
+	// failure is the first property that does not hold.
+	failure error
 	// begun says that the objects of the start exist.
 	begun bool
 }
@@ -90,7 +91,8 @@ func New(config Config) (*World, error) {
 		return nil, err
 	}
 	w.api = &api{clock: w.Clock, shelves: shelves{fields: index.fields, kinds: map[kind]*shelf{}}, hear: w.hear}
-	w.provider = &provider{world: w, machines: map[string]*machine{}}
+	w.provider = &provider{world: w, machines: map[string]*machine{}, ended: map[string]*machine{}, taken: map[string]bool{}}
+	w.removals = &removals{World: w}
 	w.kube = &kube{world: w, hosts: map[string]*host{}}
 	w.api.create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: Class.Name}})
 	for _, o := range config.Objects {
@@ -164,6 +166,10 @@ func (w *World) hear(before, after client.Object) {
 	w.kube.saw(before, after)
 	w.owned(before, after)
 	w.ledger.saw(w, before, after)
+	if was, is := before.(*karpv1.NodeClaim); is {
+		now, _ := after.(*karpv1.NodeClaim)
+		w.removals.saw(was, now)
+	}
 }
 
 // Snapshot returns the state as the engine sees it.
@@ -234,13 +240,7 @@ func (w *World) Rest(quiet, most time.Duration) error {
 }
 
 // Pods returns the pods of the world.
-func (w *World) Pods() []*corev1.Pod {
-	var pods []*corev1.Pod
-	for _, o := range w.api.shelves.list(kindOf(&corev1.Pod{}), "", "") {
-		pods = append(pods, o.(*corev1.Pod))
-	}
-	return pods
-}
+func (w *World) Pods() []*corev1.Pod { return listOf[*corev1.Pod](w.api) }
 
 // Interrupt ends a node, as the notice of a spot interruption does: its claim is deleted, and it is drained.
 func (w *World) Interrupt(node string) {
