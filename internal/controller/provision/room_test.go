@@ -130,7 +130,7 @@ func TestRoomAtRest(t *testing.T) {
 // TestPlansAtRest checks that a pod that is planned onto a node and not bound, beside virtual pods, costs a plan for each
 // interval of the timer: that the node is kept for it wakes no loop.
 func TestPlansAtRest(t *testing.T) {
-	w, objects, plans := loopcluster.New(), state.New(state.Config{}), 0
+	w, objects, plans := loopcluster.New(t), state.New(state.Config{}), 0
 	here := objecttest.Node(t, "here", "uid-here", "1", "", "")
 	here.Status.Allocatable[corev1.ResourcePods] = resource.MustParse("10")
 	here.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
