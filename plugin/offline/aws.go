@@ -60,7 +60,7 @@ func newSaleOfAWS(source string) *capture.PriceList {
 }
 
 // unknownOfAWS returns a price list that reports that the offerings and prices of AWS pools are not known.
-func (o *Manifests) unknownOfAWS(why string) *capture.PriceList {
+func (o *objects) unknownOfAWS(why string) *capture.PriceList {
 	unknown := newSaleOfAWS("those of pools of the kind " + awsv1.Kind + " are not known: " + why)
 	for _, name := range o.classNamesOfAWS() {
 		unknown.Catalogs = append(unknown.Catalogs, capture.PriceListEntry{Class: name, Reason: "what the pool can launch is not known: " + why})
@@ -69,7 +69,7 @@ func (o *Manifests) unknownOfAWS(why string) *capture.PriceList {
 }
 
 // classNamesOfAWS returns the classes that AWS pools, and claims without a pool, name, in their order.
-func (o *Manifests) classNamesOfAWS() []string {
+func (o *objects) classNamesOfAWS() []string {
 	var list []string
 	for _, p := range o.pricedPools() {
 		if ref := classOf(p); ref.Group == awsv1.Group && ref.Kind == awsv1.Kind && !slices.Contains(list, ref.Name) {
@@ -128,7 +128,7 @@ func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool
 }
 
 // assume records an assumption of the answer.
-func (o *Manifests) assume(text string) { o.assumed = append(o.assumed, text) }
+func (o *remarks) assume(text string) { o.assumed = append(o.assumed, text) }
 
 // classOfAWS is an EC2NodeClass, and the error with which the API server would reject it.
 type classOfAWS struct {
@@ -138,19 +138,19 @@ type classOfAWS struct {
 
 // takeClass adds a class. A class of a file replaces the cluster's class of that name, and later gets its status
 // (resolveClass).
-func (o *Manifests) takeClass(origin string, class *awsv1.EC2NodeClass, live bool) {
+func (o *objects) takeClass(origin string, class *awsv1.EC2NodeClass, live bool) {
 	o.classesOfAWS[class.Name] = classOfAWS{sourced: sourced[*awsv1.EC2NodeClass]{class, origin, live}}
 }
 
 // resolveClass gives a class of a file the status of the cluster's class of that name.
-func (o *Manifests) resolveClass(class *awsv1.EC2NodeClass) {
+func (o *objects) resolveClass(class *awsv1.EC2NodeClass) {
 	if given, known := o.classesOfAWS[class.Name]; known && !given.live && len(given.object.Status.Subnets) == 0 {
 		given.object.Status = class.Status
 	}
 }
 
 // ofAWS reports whether any pool, or a claim without a pool, belongs to AWS.
-func (o *Manifests) ofAWS() bool {
+func (o *objects) ofAWS() bool {
 	return slices.ContainsFunc(o.pricedPools(), func(p *karpv1.NodePool) bool {
 		return classOf(p).Group == awsv1.Group
 	})
@@ -178,7 +178,7 @@ func (l *Cluster) showcaseOf(ctx context.Context, o *Manifests) (*aws.OfflineCat
 
 // regionOfAWS returns the region of the cluster, from the first of these sources: the subnets of its classes, its
 // nodes, the requirements of its pools, the environment; else us-east-1.
-func (o *Manifests) regionOfAWS() string {
+func (o *objects) regionOfAWS() string {
 	for _, name := range slices.Sorted(maps.Keys(o.classesOfAWS)) {
 		for _, subnet := range o.classesOfAWS[name].object.Status.Subnets {
 			if region := aws.RegionOf(subnet.Zone); region != "" {
@@ -200,7 +200,7 @@ func (o *Manifests) regionOfAWS() string {
 }
 
 // zonesNamed returns the zones and regions of nodes and pool requirements, sorted, those of the first pool first.
-func (o *Manifests) zonesNamed() []string {
+func (o *objects) zonesNamed() []string {
 	var named []string
 	for _, p := range o.pools {
 		for _, r := range p.object.Spec.Template.Spec.Requirements {

@@ -15,7 +15,7 @@ import (
 // it, the one that it names, or the smallest of the others that satisfies it. Claims that are written together with
 // their volumes show none of this
 // (https://kubernetes.io/docs/concepts/storage/persistent-volumes/#binding).
-func (o *Manifests) bindClaims() {
+func (o *completion) bindClaims() {
 	slices.SortFunc(o.volumeClaims, func(a, b *corev1.PersistentVolumeClaim) int { return strings.Compare(key(a), key(b)) })
 	var open []*corev1.PersistentVolumeClaim
 	for _, claim := range o.volumeClaims {
@@ -37,7 +37,7 @@ func (o *Manifests) bindClaims() {
 }
 
 // bindNamed binds a claim to the volume that it names, if that is its own or may become its own.
-func (o *Manifests) bindNamed(claim *corev1.PersistentVolumeClaim) {
+func (o *completion) bindNamed(claim *corev1.PersistentVolumeClaim) {
 	bound := claim.Status.Phase == corev1.ClaimBound
 	if volume := find[*corev1.PersistentVolume](&o.others, "", claim.Spec.VolumeName); volume != nil {
 		switch ref := volume.Spec.ClaimRef; {

@@ -116,7 +116,7 @@ func without(t *testing.T, o *Manifests, kind state.Kind) *mirror {
 		}
 	}
 	m.overlays, m.resolved = nil, nil
-	o.offer(m)
+	m.offer(o)
 	return m
 }
 

@@ -116,7 +116,7 @@ func (o *Manifests) replacePool(manifest string) error {
 }
 
 // unprotect leaves out the annotations that protect these pods and nodes, and the claims of the nodes.
-func (o *Manifests) unprotect(names map[string]bool) {
+func (o *objects) unprotect(names map[string]bool) {
 	protecting := []string{karpv1.AnnotationDoNotDisrupt, karpv1.AnnotationDoNotEvict, karpv1.AnnotationDoNotConsolidate,
 		karpv1.AnnotationSafeToEvict, karpv1.AnnotationScaleDownDisabled}
 	bare := func(annotations map[string]string) map[string]string {
@@ -151,7 +151,7 @@ func (o *Manifests) unprotect(names map[string]bool) {
 }
 
 // addPods adds the pods of the change, unschedulable so far.
-func (o *Manifests) addPods(c *Change) error {
+func (o *objects) addPods(c *Change) error {
 	if c.Pods == 0 {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (o *Manifests) addPods(c *Change) error {
 }
 
 // patternOf returns the pod that is added, without a name: a pod of the workload that it shall be like, or a plain one.
-func (o *Manifests) patternOf(c *Change) (*corev1.Pod, error) {
+func (o *objects) patternOf(c *Change) (*corev1.Pod, error) {
 	if c.Like != "" {
 		return o.podLike(c)
 	}
@@ -200,7 +200,7 @@ func (o *Manifests) patternOf(c *Change) (*corev1.Pod, error) {
 
 // podLike returns a further replica of a workload: what its pods say, without a node and without the claims of volumes,
 // which belong to one pod.
-func (o *Manifests) podLike(c *Change) (*corev1.Pod, error) {
+func (o *objects) podLike(c *Change) (*corev1.Pod, error) {
 	if c.CPU != "" || c.Memory != "" {
 		return nil, inputErrorf("pods like %s, and requests of cpu or memory: give one of them", c.Like)
 	}

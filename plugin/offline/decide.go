@@ -26,7 +26,7 @@ type Answer interface {
 
 // complete completes the objects that were read. It is called once.
 func (o *Manifests) complete(now time.Time, p Policy) error {
-	o.finish()
+	(&completion{o}).finish()
 	o.now = o.newest
 	if o.now.IsZero() {
 		o.now = time.Unix(0, 0)
@@ -85,7 +85,7 @@ type Decision struct {
 func (o *Manifests) Snapshot() *model.Snapshot { return o.mirror().Snapshot(o.now) }
 
 // tell adds the problems of a mirror, once.
-func (o *Manifests) tell(problems []error) {
+func (o *remarks) tell(problems []error) {
 	if !o.told {
 		o.Problems, o.told = append(o.Problems, problems...), true
 	}

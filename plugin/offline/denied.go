@@ -45,7 +45,7 @@ var effects = map[string]string{
 }
 
 // deny records a kind that the API server refused, and reports whether that was because of missing permissions.
-func (o *Manifests) deny(verb, resource string, err error) bool {
+func (o *remarks) deny(verb, resource string, err error) bool {
 	user, denied := viewer.Denied(err)
 	if !denied {
 		return false
@@ -58,13 +58,13 @@ func (o *Manifests) deny(verb, resource string, err error) bool {
 }
 
 // lacks reports whether the kind may not be read.
-func (o *Manifests) lacks(resource string) bool {
+func (o *remarks) lacks(resource string) bool {
 	return slices.ContainsFunc(o.denied, func(d capture.Denied) bool { return d.Resource == resource })
 }
 
 // required returns an error that names all kinds that may not be read, if the answer depends on one of them. A kind of
 // optional is required too.
-func (o *Manifests) required(optional ...string) error {
+func (o *remarks) required(optional ...string) error {
 	var without, further []string
 	for _, d := range o.denied {
 		if d.Effect == "" || slices.Contains(optional, d.Resource) {
@@ -85,7 +85,7 @@ func (o *Manifests) required(optional ...string) error {
 }
 
 // Denied returns a line that names all kinds that may not be read, "" if there are none.
-func (o *Manifests) Denied() string {
+func (o *remarks) Denied() string {
 	if len(o.denied) == 0 {
 		return ""
 	}

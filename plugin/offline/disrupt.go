@@ -143,7 +143,7 @@ func (o *Manifests) Disrupt(p *Policy, rounds int) *DisruptDecision {
 	return d
 }
 
-func (o *Manifests) poolObjects() []*karpv1.NodePool {
+func (o *objects) poolObjects() []*karpv1.NodePool {
 	pools := make([]*karpv1.NodePool, len(o.pools))
 	for i := range o.pools {
 		pools[i] = o.pools[i].object
@@ -152,7 +152,7 @@ func (o *Manifests) poolObjects() []*karpv1.NodePool {
 }
 
 // release drops references to objects that are no longer needed, because the next steps need more memory.
-func (o *Manifests) release() { o.pods, o.nodes, o.claims = nil, nil, nil }
+func (o *objects) release() { o.pods, o.nodes, o.claims = nil, nil, nil }
 
 // step proposes commands and applies them to the model. It continues after the steps made before.
 func (d *DisruptDecision) step() {

@@ -55,7 +55,7 @@ type removals struct {
 }
 
 // removals has to be called before the objects are released.
-func (o *Manifests) removals() removals {
+func (o *objects) removals() removals {
 	d := removals{map[string]time.Time{}, map[string]string{}}
 	for _, p := range o.pods {
 		if at := p.object.DeletionTimestamp; at != nil && p.object.Spec.NodeName != "" {

@@ -62,14 +62,14 @@ func withDrift(claim *karpv1.NodeClaim, reason string) *karpv1.NodeClaim {
 }
 
 // classOf returns the EC2NodeClass of a pool.
-func (o *Manifests) classOf(pool *karpv1.NodePool) (classOfAWS, bool) {
+func (o *objects) classOf(pool *karpv1.NodePool) (classOfAWS, bool) {
 	ref := pool.Spec.Template.Spec.NodeClassRef
 	class, known := o.classesOfAWS[ref.Name]
 	return class, known && ref.Group == awsv1.Group && class.object != nil
 }
 
 // classDrift returns the reason if the node class of the pool differs from that of the claim, "" if not or unknown.
-func (o *Manifests) classDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, before *Manifests) string {
+func (o *objects) classDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, before *Manifests) string {
 	if ref := pool.Spec.Template.Spec.NodeClassRef; ref.Group != awsv1.Group && claim.Spec.NodeClassRef != ref {
 		return karpv1.ReasonNodePoolDrifted
 	}
@@ -95,7 +95,7 @@ func (o *Manifests) classDrift(claim *karpv1.NodeClaim, pool *karpv1.NodePool, b
 }
 
 // pool returns the pool of the name, and whether it is that of the cluster; nil if there is none.
-func (o *Manifests) pool(name string) (pool *karpv1.NodePool, live bool) {
+func (o *objects) pool(name string) (pool *karpv1.NodePool, live bool) {
 	for _, p := range o.pools {
 		if p.object.Name == name {
 			return p.object, p.live

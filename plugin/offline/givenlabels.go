@@ -114,7 +114,7 @@ func hashOf(value any) string {
 }
 
 // completeDaemons gives the templates of DaemonSets of files the labels that the DaemonSet controller adds to pods.
-func (o *Manifests) completeDaemons() {
+func (o *completion) completeDaemons() {
 	for _, d := range o.daemons {
 		if d.live {
 			continue

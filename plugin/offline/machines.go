@@ -11,7 +11,7 @@ import (
 )
 
 // machinesOf returns the claims and nodes by provider ID, excluding those without one.
-func (o *Manifests) machinesOf() map[string]*convert.Machine {
+func (o *objects) machinesOf() map[string]*convert.Machine {
 	machines := make(map[string]*convert.Machine, len(o.nodes))
 	at := func(id string) *convert.Machine {
 		m := machines[id]
@@ -38,7 +38,7 @@ func (o *Manifests) machinesOf() map[string]*convert.Machine {
 
 // claimNodes creates an initialized claim for each node of a file that belongs to a pool and has no claim. Of two
 // nodes of one machine it uses the one that counts.
-func (o *Manifests) claimNodes() {
+func (o *completion) claimNodes() {
 	machines, named := o.machinesOf(), map[string]bool{}
 	for _, c := range o.claims {
 		named[c.object.Name] = true

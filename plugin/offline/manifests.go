@@ -31,10 +31,29 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Manifests are the inputs of a decision, by kind, in the order in which they were read: from files, from a live
-// cluster, or both. Objects of files take precedence over those of the cluster with the same name. No decision changes
-// them.
+// Manifests are the inputs of a decision: from files, from a live cluster, or both. Objects of files take precedence over
+// those of the cluster with the same name. No decision changes them.
 type Manifests struct {
+	objects
+	remarks
+	reading
+	// sale holds the available offerings if the files do not contain them: from a provider or a capture; nil for
+	// neither.
+	sale *capture.PriceList
+	// ofFile means that sale is what a file of instance types lists, whatever was launched of it.
+	ofFile bool
+	// These are set by complete. classes are the kinds of node class that count, and defaultSpread is that of the
+	// scheduler configuration.
+	classes       []schema.GroupKind
+	defaultSpread []corev1.TopologySpreadConstraint
+	podRules      convert.PodRules
+	now           time.Time
+	// aside are the DaemonSets that the last decision did not consider.
+	aside []model.AsideDaemon
+}
+
+// objects are those that were read, by kind, in the order in which they were read.
+type objects struct {
 	pools     []sourced[*karpv1.NodePool]
 	claims    []sourced[*karpv1.NodeClaim]
 	nodes     []sourced[*corev1.Node]
@@ -56,66 +75,63 @@ type Manifests struct {
 	classesOfAWS map[string]classOfAWS
 	memory       map[string]string
 	ipv6         bool
-	// assumed lists the assumptions of the answer, and missing those about objects that are not among the files. whole
-	// means that the objects of a cluster are among them: then none is missing.
-	assumed []string
-	missing []Missing
-	whole   bool
-	// warned are warnings that an API server would give about objects of files.
-	warned notices
-	// denied are the kinds that the user may not read, and deniedUser is the user's name; "" if it is unknown.
-	denied     []capture.Denied
-	deniedUser string
 	// refused are pools of files that the API server would reject, and why.
 	refused []refusedPool
 	// priorities are the values by priority class. ordinary is that of pods without a class, nil for 0: the lowest of
 	// the classes with globalDefault.
 	priorities map[string]int32
 	ordinary   *int32
+}
+
+// remarks are what is to be said about the input, beside an answer or in the place of one.
+type remarks struct {
+	// Problems are errors of objects, which are set aside. told says that the problems of a mirror are among them.
+	Problems []error
+	told     bool
+	// assumed lists the assumptions of the answer, and missing those about objects that are not among the files.
+	assumed []string
+	missing []Missing
+	// warned are warnings that an API server would give about objects of files.
+	warned notices
+	// denied are the kinds that the user may not read, and deniedUser is the user's name; "" if it is unknown.
+	denied     []capture.Denied
+	deniedUser string
+	// passed counts the objects that decisions do not use, by kind.
+	passed map[string]int
+}
+
+// reading is what is known while objects are read.
+type reading struct {
+	scheme  *runtime.Scheme
+	decoder runtime.Decoder
 	// home is the namespace of objects without one; empty means default.
 	home string
 	// mostPods is the maximum number of pods; workloads are not expanded beyond it.
 	mostPods int
+	// whole means that the objects of a cluster are among those read: then none is missing.
+	whole bool
 	// newest is the newest timestamp of any object.
 	newest time.Time
-
+	// seen are the origins of objects by their identity.
+	seen map[string]string
+	// generated are the names that were made of metadata.generateName.
+	generated map[string]bool
+	// over are the identities that are seen already when other files begin, whose objects are skipped then.
+	over map[string]string
 	// typesFile and providerLabels are read from the files beside a folder's manifests: instance-types.json and
 	// meta.json.
 	typesFile      string
 	providerLabels []string
-	// sale holds the available offerings if the files do not contain them: from a provider or a capture; nil for
-	// neither.
-	sale *capture.PriceList
-	// ofFile means that sale is what a file of instance types lists, whatever was launched of it.
-	ofFile bool
 	// options are those of a capture that was read, nil for none.
 	options *capture.Options
-
 	// keep stores the original objects of files and of the cluster, for a capture.
 	keep          bool
 	given, seenIn []json.RawMessage
-
-	passed map[string]int
-	seen   map[string]string
-	// generated are the names that were made of metadata.generateName.
-	generated map[string]bool
-	// over are the identities that are seen already when other files begin, whose objects are skipped then.
-	over     map[string]string
-	Problems []error
-	scheme   *runtime.Scheme
-	decoder  runtime.Decoder
-
-	// These are set by complete. classes are the kinds of node class that count, and defaultSpread is that of the
-	// scheduler configuration.
-	classes       []schema.GroupKind
-	defaultSpread []corev1.TopologySpreadConstraint
-	podRules      convert.PodRules
-	now           time.Time
-	// told says that the problems of a mirror are among Problems.
-	told bool
-	// aside are the DaemonSets that the last decision did not consider.
-	aside []model.AsideDaemon
 }
+
+// completion adds to the objects what an API server and controllers would add: pods of workloads, defaults, status, and
+// objects that others refer to.
+type completion struct{ *Manifests }
 
 // MostPods is the default maximum number of pods of a simulation. A million identical pods take some 4 GB of memory.
 const MostPods = 1_000_000
@@ -138,14 +154,15 @@ func newManifests() (*Manifests, error) {
 		}
 	}
 	return &Manifests{
-		mostPods: MostPods, priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000},
-		others: newOthers(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{},
-		passed: map[string]int{}, seen: map[string]string{}, generated: map[string]bool{}, scheme: scheme,
-		decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer(),
+		objects: objects{others: newOthers(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{},
+			priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}},
+		remarks: remarks{passed: map[string]int{}},
+		reading: reading{mostPods: MostPods, seen: map[string]string{}, generated: map[string]bool{}, scheme: scheme,
+			decoder: serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()},
 	}, nil
 }
 
-func (o *Manifests) problem(err error) { o.Problems = append(o.Problems, err) }
+func (o *remarks) problem(err error) { o.Problems = append(o.Problems, err) }
 
 // take adds an object by its kind, and reports whether it is used.
 func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
@@ -279,7 +296,7 @@ func (o *Manifests) noticeClaim(claim *karpv1.NodeClaim) {
 
 // finish completes the objects that were read: it adds missing pods of workloads, what admission would have set, and
 // claims of nodes without one. It is called once.
-func (o *Manifests) finish() {
+func (o *completion) finish() {
 	owned := map[*workload][]*corev1.Pod{}
 	if slices.ContainsFunc(o.workloads, func(w *workload) bool { return !w.live }) {
 		owned = o.ownedPods()
@@ -308,7 +325,7 @@ func (o *Manifests) finish() {
 
 // admit applies the API server's admission to a pod of a file. A pod that an API server has stored is not changed:
 // LimitRanges and RuntimeClasses may be newer than the pod.
-func (o *Manifests) admit(pod *corev1.Pod) {
+func (o *completion) admit(pod *corev1.Pod) {
 	var by convert.Admission = &o.others
 	if pod.ResourceVersion != "" {
 		by = nil
@@ -355,7 +372,7 @@ func setUp(pool *karpv1.NodePool) {
 }
 
 // passOver counts an object of a kind that decisions do not use, with what is to be said about it.
-func (o *Manifests) passOver(kind schema.GroupVersionKind, note string) {
+func (o *remarks) passOver(kind schema.GroupVersionKind, note string) {
 	name := kind.Kind
 	if kind.Group != "" {
 		name += " of " + kind.GroupVersion().String()
@@ -364,7 +381,7 @@ func (o *Manifests) passOver(kind schema.GroupVersionKind, note string) {
 }
 
 // ignored describes how many objects of which kinds were ignored.
-func (o *Manifests) ignored() []string {
+func (o *remarks) ignored() []string {
 	var lines []string
 	for _, kind := range slices.Sorted(maps.Keys(o.passed)) {
 		lines = append(lines, plural(o.passed[kind], "object")+" of kind "+kind)

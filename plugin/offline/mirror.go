@@ -53,15 +53,15 @@ func (o *Manifests) mirror() *mirror {
 	for controller, by := range o.templates {
 		m.Creates(controller, by)
 	}
-	o.showPods(m)
+	m.showPods(o)
 	show(m, o.daemons)
 	show(m, o.budgets)
 	show(m, o.quotas)
 	show(m, o.overlays)
 	show(m, o.pools)
-	o.offer(m)
-	o.ask(m)
-	o.judge(m)
+	m.offer(o)
+	m.ask(o)
+	m.judge(o)
 	return m
 }
 
@@ -73,7 +73,7 @@ func show[T state.Object](m *mirror, objects []sourced[T]) {
 }
 
 // showPods shows the pods that would be stored, and records which of them need no node.
-func (o *Manifests) showPods(m *mirror) {
+func (m *mirror) showPods(o *Manifests) {
 	for _, p := range o.pods {
 		if why := o.forbidden(p); why != nil {
 			m.idle = append(m.idle, idlePod{key(p.object), plan.Verdict{Code: plan.PodInvalid, Rejection: why}})
@@ -90,7 +90,7 @@ func (o *Manifests) showPods(m *mirror) {
 }
 
 // judge records which objects have no effect, and why.
-func (o *Manifests) judge(m *mirror) {
+func (m *mirror) judge(o *Manifests) {
 	origins := map[string]string{}
 	for _, c := range o.claims {
 		origins["NodeClaim "+c.object.Name] = c.origin
@@ -127,13 +127,13 @@ func (m *mirror) catalog(types []cloud.InstanceType, v *convert.Vocabulary) *mod
 }
 
 // offer sets what each pool can launch.
-func (o *Manifests) offer(m *mirror) {
-	stocks, overlaid := o.stocks(m), make([]overlay.Pool, len(o.pools))
+func (m *mirror) offer(o *Manifests) {
+	stocks, overlaid := m.stocks(o), make([]overlay.Pool, len(o.pools))
 	for i, s := range stocks {
 		pool := o.pools[i].object
 		overlaid[i] = overlay.Pool{Name: pool.Name, Labels: pool.Spec.Template.ObjectMeta.Labels, Types: s.types}
 	}
-	o.resolve(m, overlaid)
+	m.resolve(o, overlaid)
 	changed := map[*cloud.InstanceType]*model.Catalog{}
 	for i, s := range stocks {
 		if types := m.overlaid(overlaid[i]); len(types) > 0 && &types[0] != &s.types[0] {
@@ -150,7 +150,7 @@ func (o *Manifests) offer(m *mirror) {
 }
 
 // stocks returns what each pool can launch, without changes of NodeOverlays.
-func (o *Manifests) stocks(m *mirror) []poolStock {
+func (m *mirror) stocks(o *Manifests) []poolStock {
 	var common, none poolStock
 	named, classes := map[string]poolStock{}, map[string]poolStock{}
 	for i := range o.sale.Catalogs {
@@ -193,7 +193,7 @@ func (o *Manifests) stocks(m *mirror) []poolStock {
 }
 
 // ask shows the virtual pods of the buffers to the state.
-func (o *Manifests) ask(m *mirror) {
+func (m *mirror) ask(o *Manifests) {
 	for _, b := range o.buffers.objects {
 		if b.object.DeletionTimestamp == nil {
 			m.requests = append(m.requests, o.buffers.request(b.object))

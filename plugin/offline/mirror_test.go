@@ -98,8 +98,8 @@ func watched(t *testing.T, o *Manifests, seed uint64) *mirror {
 			m.Saw(stored)
 		}
 	}
-	o.offer(m)
-	o.ask(m)
+	m.offer(o)
+	m.ask(o)
 	return m
 }
 

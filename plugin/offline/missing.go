@@ -34,7 +34,7 @@ type Gaps struct {
 	Missing []Missing `json:"missing,omitempty"`
 }
 
-func (o *Manifests) gaps() Gaps { return Gaps{Incomplete: o.denied, Missing: o.missing} }
+func (o *remarks) gaps() Gaps { return Gaps{Incomplete: o.denied, Missing: o.missing} }
 
 // What is assumed of a missing object, so that pods wait for nothing but a node. A volume stays in the zone in which
 // pods use it.
@@ -50,7 +50,7 @@ const (
 
 // assumeMissing adds what pods refer to and files leave out, and records what it assumes, once for each object. A
 // cluster is whole: what it does not have does not exist.
-func (o *Manifests) assumeMissing() {
+func (o *completion) assumeMissing() {
 	if o.whole {
 		return
 	}
@@ -100,7 +100,7 @@ func (o *Manifests) forbidden(p sourced[*corev1.Pod]) *model.Rejection {
 }
 
 // zonesOfClaims returns the zone of the nodes on which pods use a claim, by namespace and name; "" for several.
-func (o *Manifests) zonesOfClaims() map[string]string {
+func (o *objects) zonesOfClaims() map[string]string {
 	zones, of := map[string]string{}, map[string]string{}
 	for _, n := range o.nodes {
 		zones[n.object.Name] = n.object.Labels[corev1.LabelTopologyZone]
@@ -133,7 +133,7 @@ func claimOfVolume(pod string, v *corev1.Volume) string {
 }
 
 // assumeOf adds what a pod refers to. It reports whether the pod has a claim.
-func (o *Manifests) assumeOf(meta *metav1.ObjectMeta, spec *corev1.PodSpec, zones map[string]string) bool {
+func (o *completion) assumeOf(meta *metav1.ObjectMeta, spec *corev1.PodSpec, zones map[string]string) bool {
 	o.assumeClasses(meta, spec)
 	some := false
 	for i := range spec.Volumes {
@@ -146,12 +146,12 @@ func (o *Manifests) assumeOf(meta *metav1.ObjectMeta, spec *corev1.PodSpec, zone
 }
 
 // lack records a missing object.
-func (o *Manifests) lack(kind, name, assumed string) {
+func (o *remarks) lack(kind, name, assumed string) {
 	o.missing = append(o.missing, Missing{Kind: kind, Name: name, Assumed: assumed})
 }
 
 // assumeClasses adds the classes that admission needs for a pod that is not stored yet.
-func (o *Manifests) assumeClasses(meta *metav1.ObjectMeta, spec *corev1.PodSpec) {
+func (o *completion) assumeClasses(meta *metav1.ObjectMeta, spec *corev1.PodSpec) {
 	if name := spec.PriorityClassName; name != "" && spec.Priority == nil {
 		if _, known := o.priorities[name]; !known {
 			o.priorities[name] = 0
@@ -166,7 +166,7 @@ func (o *Manifests) assumeClasses(meta *metav1.ObjectMeta, spec *corev1.PodSpec)
 
 // assumeVolume adds the claim, the class and the volume of a pod's volume. zone is where pods use it, "" if that is not
 // known.
-func (o *Manifests) assumeVolume(pod *metav1.ObjectMeta, v *corev1.Volume, zone string) {
+func (o *completion) assumeVolume(pod *metav1.ObjectMeta, v *corev1.Volume, zone string) {
 	name := claimOfVolume(pod.Name, v)
 	claim := find[*corev1.PersistentVolumeClaim](&o.others, pod.Namespace, name)
 	if claim != nil {
@@ -192,7 +192,7 @@ func (o *Manifests) assumeVolume(pod *metav1.ObjectMeta, v *corev1.Volume, zone 
 }
 
 // assumeBehind adds the volume that a claim names, or its class and, if that makes none for the pod, its volume.
-func (o *Manifests) assumeBehind(claim *corev1.PersistentVolumeClaim, zone string) {
+func (o *completion) assumeBehind(claim *corev1.PersistentVolumeClaim, zone string) {
 	switch {
 	case claim.DeletionTimestamp != nil || claim.Status.Phase == corev1.ClaimLost:
 		return
@@ -219,7 +219,7 @@ func (o *Manifests) assumeBehind(claim *corev1.PersistentVolumeClaim, zone strin
 }
 
 // classOrAssumed returns the class of the name, the default class for "", or one that makes volumes where pods run.
-func (o *Manifests) classOrAssumed(name string) *storagev1.StorageClass {
+func (o *completion) classOrAssumed(name string) *storagev1.StorageClass {
 	if class := o.others.class(name); class != nil {
 		return class
 	}
@@ -234,7 +234,7 @@ func (o *Manifests) classOrAssumed(name string) *storagev1.StorageClass {
 }
 
 // bindAssumed binds a claim to a volume that is assumed: in the zone, or where its class makes volumes.
-func (o *Manifests) bindAssumed(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, zone string) {
+func (o *completion) bindAssumed(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, zone string) {
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(claim.Spec.VolumeName, "of "+key(claim))}}
 	if class != nil && class.Provisioner != convert.NoProvisioner {
 		volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: class.Provisioner}
@@ -280,7 +280,7 @@ func usable(class *storagev1.StorageClass, zone string) string {
 }
 
 // assumeNamespaces records the namespaces whose labels a pod's rules ask for.
-func (o *Manifests) assumeNamespaces() {
+func (o *completion) assumeNamespaces() {
 	asked := slices.ContainsFunc(o.pods, func(p sourced[*corev1.Pod]) bool {
 		return waiting(p.object) && asksForNamespaces(p.object.Spec.Affinity)
 	})
@@ -327,7 +327,7 @@ func asksForNamespaces(a *corev1.Affinity) bool {
 const mostMissing = 10
 
 // missingLines returns a line for each missing object. Many of a kind with the same assumption share one.
-func (o *Manifests) missingLines() []string {
+func (o *remarks) missingLines() []string {
 	type group struct{ kind, assumed string }
 	names := map[group][]string{}
 	var order []group

@@ -383,7 +383,7 @@ func (o *NodeOutcome) writeAlone(b *strings.Builder) {
 }
 
 // nodeNames returns the names of nodes and claims.
-func (o *Manifests) nodeNames() []string {
+func (o *objects) nodeNames() []string {
 	var names []string
 	for _, n := range o.nodes {
 		names = append(names, n.object.Name)

@@ -31,7 +31,7 @@ type OtherPlan struct {
 }
 
 // resolve resolves the overlays for all pools.
-func (o *Manifests) resolve(m *mirror, pools []overlay.Pool) {
+func (m *mirror) resolve(o *Manifests, pools []overlay.Pool) {
 	if len(o.overlays) == 0 {
 		return
 	}

@@ -30,7 +30,7 @@ func ownerOf(pod *corev1.Pod) (owner, bool) {
 // owners finds the workloads that pods belong to.
 type owners map[owner]*workload
 
-func (o *Manifests) owners() owners {
+func (o *objects) owners() owners {
 	all := owners{}
 	for _, w := range o.workloads {
 		all[owner{w.meta.Namespace, w.kind, w.meta.Name}] = w
@@ -44,7 +44,7 @@ const vpaUpdates = "vpaUpdates"
 
 // noteTemplates records the templates of pods whose requests were reduced while they ran. Manifests seldom have the
 // field that says so; it is set on each pod that requests less than its template.
-func (o *Manifests) noteTemplates() {
+func (o *completion) noteTemplates() {
 	all := o.owners()
 	o.templates = map[types.UID]convert.Created{}
 	for _, p := range o.pods {
@@ -76,7 +76,7 @@ func (o *Manifests) noteTemplates() {
 
 // ownedPods returns the pods that each workload has and that its controller counts: those that it controls, directly
 // or through its ReplicaSets or Jobs, and those without a controller that it selects. Controllers adopt the latter.
-func (o *Manifests) ownedPods() map[*workload][]*corev1.Pod {
+func (o *objects) ownedPods() map[*workload][]*corev1.Pod {
 	all := o.owners()
 	owned := map[*workload][]*corev1.Pod{}
 	var orphans []sourced[*corev1.Pod]

@@ -59,7 +59,7 @@ spec: {nodeName: node-1, containers: [{name: a, image: a, resources: {requests: 
 			p := o.pods[0]
 			p.live = c.live
 			o.pods[0] = p
-			o.noteTemplates()
+			(&completion{o}).noteTemplates()
 			by, known := o.templates["x"]
 			if got := known && by.CPU == 2000 && convert.Resized(p.object); got != c.want {
 				t.Errorf("the template counts: %t, want %t; %v", got, c.want, o.templates)

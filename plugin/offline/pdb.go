@@ -14,7 +14,7 @@ import (
 )
 
 // refuseBudgets removes PodDisruptionBudgets of files that the API server would reject, and reports why.
-func (o *Manifests) refuseBudgets() {
+func (o *completion) refuseBudgets() {
 	o.budgets = slices.DeleteFunc(o.budgets, func(b sourced[*policyv1.PodDisruptionBudget]) bool {
 		if b.live {
 			return false
@@ -71,7 +71,7 @@ func shareProblem(name string, share *intstr.IntOrString) error {
 // assumeHealthy gives objects of files the status that a cluster would have set. Pods on nodes without a contrary
 // status are ready. PodDisruptionBudgets without a status get the one that the disruption controller would compute,
 // with the number of a controller's known pods as its scale.
-func (o *Manifests) assumeHealthy() {
+func (o *completion) assumeHealthy() {
 	for _, p := range o.pods {
 		if !p.live {
 			assumeReady(p.object)

@@ -62,7 +62,7 @@ func TestStatusOfPDBsInFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.readPath("-", strings.NewReader(shopPods()+"---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: shop, generation: 3}\nspec: {"+c.spec+"}\n"))
-			if o.finish(); len(o.Problems) > 0 || len(o.budgets) != 1 {
+			if (&completion{o}).finish(); len(o.Problems) > 0 || len(o.budgets) != 1 {
 				t.Fatalf("%d budgets, problems: %v", len(o.budgets), o.Problems)
 			}
 			if diff := cmp.Diff(c.want, allowanceOf(o.budgets[0].object)); diff != "" {
@@ -85,7 +85,7 @@ func TestSimulateKnowsPDBs(t *testing.T) {
 	}
 	o.readPath("-", strings.NewReader(poolYAML+"---\napiVersion: v1\nkind: Node\nmetadata: {name: 'n'}\n"+shopPods()+
 		"---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b, namespace: shop}\nspec: {selector: {matchLabels: {app: web}}, minAvailable: 2}\n"))
-	o.finish()
+	(&completion{o}).finish()
 	o.now = o.newest
 	if err := o.typesOn(""); err != nil {
 		t.Fatal(err)

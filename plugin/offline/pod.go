@@ -45,7 +45,7 @@ func (o *Manifests) ExplainPod(p *Policy, name string) (*PodOutcome, error) {
 	return outcome, nil
 }
 
-func (o *Manifests) podOf(name string) *corev1.Pod {
+func (o *objects) podOf(name string) *corev1.Pod {
 	for _, p := range o.pods {
 		if key(p.object) == name {
 			return p.object
@@ -179,7 +179,7 @@ const mostNamed = 3
 
 // podsLike completes the error that a pod does not exist: with pods of a workload of the name, a pod of the name in
 // another namespace, or a pod with a similar name.
-func (o *Manifests) podsLike(name string) string {
+func (o *objects) podsLike(name string) string {
 	namespace, bare, _ := strings.Cut(name, "/")
 	var ofWorkload, elsewhere, near []string
 	for _, p := range o.pods {

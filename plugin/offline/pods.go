@@ -109,7 +109,7 @@ func (o *Manifests) topsOf(kind string) map[string]string {
 }
 
 // namedBy returns what topsOf does without ReplicaSets or Jobs: from the names of those.
-func (o *Manifests) namedBy(kind string, top func(pod *corev1.Pod, name string) string) map[string]string {
+func (o *objects) namedBy(kind string, top func(pod *corev1.Pod, name string) string) map[string]string {
 	of := map[string]string{}
 	for _, p := range o.pods {
 		if owner := metav1.GetControllerOfNoCopy(p.object); owner != nil && owner.Kind == kind {

@@ -125,7 +125,7 @@ func (o *Manifests) setClasses() {
 }
 
 // Empty reports whether there is nothing to decide about.
-func (o *Manifests) Empty() bool {
+func (o *objects) Empty() bool {
 	return len(o.pools)+len(o.pods)+len(o.nodes)+len(o.claims)+len(o.daemons)+len(o.workloads)+len(o.buffers.objects) == 0
 }
 

@@ -14,7 +14,7 @@ type refusedPool struct {
 }
 
 // refusePool records the pool with its first error, which begins with the field if it is known.
-func (o *Manifests) refusePool(name string, wrong error) {
+func (o *objects) refusePool(name string, wrong error) {
 	why := model.Rejection{Reason: OneLine(wrong)}
 	if field, reason, found := strings.Cut(why.Reason, ": "); found && !strings.Contains(field, " ") {
 		why = model.Rejection{Field: field, Reason: reason}

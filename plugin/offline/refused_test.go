@@ -30,7 +30,7 @@ func TestRefusedWorkloads(t *testing.T) {
 		deployment("half", selector, "", ", resources: {requests: {memory: 512m}}")+
 		"---\napiVersion: v1\nkind: Pod\nmetadata: {name: stored, namespace: app, resourceVersion: \"7\"}\nspec: {containers: [{name: c, "+
 		"image: i"+excess+"}]}\n"))
-	o.finish()
+	(&completion{o}).finish()
 	var problems []string
 	for _, p := range o.Problems {
 		problems = append(problems, p.Error())

@@ -148,7 +148,7 @@ func (l *Cluster) saleOfKwok(ctx context.Context, c client.Client, o *Manifests,
 }
 
 // pricedPools returns the pools, and one for each missing pool.
-func (o *Manifests) pricedPools() []*karpv1.NodePool {
+func (o *objects) pricedPools() []*karpv1.NodePool {
 	list := make([]*karpv1.NodePool, len(o.pools))
 	for i := range o.pools {
 		list[i] = o.pools[i].object
@@ -158,7 +158,7 @@ func (o *Manifests) pricedPools() []*karpv1.NodePool {
 
 // missingPools returns a pool for each name and class of claims whose pool does not exist: their provider knows what
 // their machines cost.
-func (o *Manifests) missingPools() []*karpv1.NodePool {
+func (o *objects) missingPools() []*karpv1.NodePool {
 	var list []*karpv1.NodePool
 	for _, c := range o.claims {
 		pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: c.object.Labels[karpv1.LabelNodePool]}}

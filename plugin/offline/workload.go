@@ -43,7 +43,7 @@ const (
 	statefulSet  = "StatefulSet"
 )
 
-func (o *Manifests) takeWorkload(origin string, object runtime.Object, live bool) bool {
+func (o *objects) takeWorkload(origin string, object runtime.Object, live bool) bool {
 	w := workloadOf(object)
 	if w == nil {
 		return false
@@ -137,7 +137,7 @@ func or[T any](value *T, otherwise T) T {
 // expand creates the missing pods of a workload. The controllers of a live cluster create their own, and those of
 // workloads that are being deleted create none. A ReplicaSet or Job that another workload among the objects controls is
 // counted there.
-func (o *Manifests) expand(w *workload, alive []*corev1.Pod) {
+func (o *completion) expand(w *workload, alive []*corev1.Pod) {
 	if w.live || w.meta.DeletionTimestamp != nil {
 		return
 	}
@@ -230,7 +230,7 @@ func (w *workload) addFinished(taken map[string]bool, most int) {
 func (w *workload) podName(ordinal int) string { return fmt.Sprintf("%s-%d", w.meta.Name, ordinal) }
 
 // runs reports whether a job of the CronJob is among the objects.
-func (o *Manifests) runs(w *workload) bool {
+func (o *completion) runs(w *workload) bool {
 	for _, job := range o.workloads {
 		owner := metav1.GetControllerOfNoCopy(&job.meta)
 		if job.kind == "Job" && job.meta.Namespace == w.meta.Namespace && owner != nil && owner.Kind == "CronJob" && owner.Name == w.meta.Name {
@@ -242,7 +242,7 @@ func (o *Manifests) runs(w *workload) bool {
 
 // addClaims gives a pod of a StatefulSet the volumes of its claim templates, in the place of those of the same name in the
 // pod template, and creates the missing claims.
-func (o *Manifests) addClaims(w *workload, pod *corev1.Pod) {
+func (o *completion) addClaims(w *workload, pod *corev1.Pod) {
 	for i := range w.claims {
 		template := &w.claims[i]
 		name := template.Name + "-" + pod.Name

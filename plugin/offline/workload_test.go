@@ -17,7 +17,7 @@ func expanded(t *testing.T, objects string) *Manifests {
 	}
 	o.readPath("-", strings.NewReader(objects))
 	read := len(o.pods)
-	if o.finish(); len(o.Problems) > 0 {
+	if (&completion{o}).finish(); len(o.Problems) > 0 {
 		t.Fatal(o.Problems)
 	}
 	o.pods = o.pods[read:]
