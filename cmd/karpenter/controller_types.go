@@ -65,7 +65,7 @@ func (t *typeless) why(ctx context.Context, pool *karpv1.NodePool) string {
 		clear(t.answers)
 	}
 	snap := convert.Alone(pool, catalog, t.vocabulary)
-	answer = typelessAnswer{pool.Generation, names.Sum64(), explain.PoolBarren(snap, snap.Pools[0])}
+	answer = typelessAnswer{pool.Generation, names.Sum64(), explain.NoTypes(snap, snap.Pools[0])}
 	t.answers[pool.UID] = answer
 	return answer.why
 }

@@ -348,7 +348,7 @@ func (w *wiring) provisioner(nominate bool) *provision.Loop {
 		Changed: w.store.Subscribe(state.PodsMoved | state.NodesChanged), WaitForSync: w.store.WaitForSync, Left: &w.departures,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock,
 		Report: provision.Reporter{
-			Refusal: explain.Refusal, Barren: explain.PoolBarren,
+			Refusal: explain.Refusal, NoTypes: explain.NoTypes,
 			Reasons: func(snap *model.Snapshot, r plan.Refusal) any { return explain.ReasonsOf(snap, r) },
 			Metrics: w.metrics, Recorder: w.recorder, Log: log.WithName("provisioner"),
 		},

@@ -127,8 +127,8 @@ func TestLiveTwoProvidersAWSFails(t *testing.T) {
 	}
 }
 
-// TestBarrenPool checks that every verb that prints a pool reports a retired or mistyped instance type.
-func TestBarrenPool(t *testing.T) {
+// TestPoolWithoutTypes checks that every verb that prints a pool reports a retired or mistyped instance type.
+func TestPoolWithoutTypes(t *testing.T) {
 	text := `metadata: {name: default, uid: pool-uid}
 spec:
   template:

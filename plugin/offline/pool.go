@@ -294,7 +294,7 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 
 // blockedBy returns why no node can be launched from the pool, apart from its limits; "" if nodes can be launched.
 func blockedBy(snap *model.Snapshot, pool *model.Pool) string {
-	if why := explain.PoolBarren(snap, pool); why != "" {
+	if why := explain.NoTypes(snap, pool); why != "" {
 		return why
 	}
 	if b := pool.Blocked; b != nil && *b != *model.StaticBlock() {

@@ -25,16 +25,16 @@ type class struct {
 	inert []string
 }
 
-// validation returns the condition ValidationSucceeded. barren names the requirement that excludes all instance types,
+// validation returns the condition ValidationSucceeded. noTypes names the requirement that excludes all instance types,
 // inert what of the class has no effect. Budgets that cannot be parsed forbid disruption, and do not prevent launches:
 // the condition stays true, and its message reports them. The same applies to an expireAfter that is shorter than
 // leastLife, to rules of node repair that cannot be parsed, and to fields of the class without effect.
-func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, barren string, inert []string) status.Condition {
+func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, noTypes string, inert []string) status.Condition {
 	if problems := karpv1.Validate(pool, rules); len(problems) > 0 {
 		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
 	}
-	if barren != "" {
-		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNoCompatibleInstanceTypes, strings.Join(append([]string{barren},
+	if noTypes != "" {
+		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNoCompatibleInstanceTypes, strings.Join(append([]string{noTypes},
 			inert...), "; "))
 	}
 	var remarks []string

@@ -227,8 +227,8 @@ func TestTypelessPoolIsNotReady(t *testing.T) {
 // types, which may follow from them, and in the message of a pool that is ready.
 func TestFieldsOfTheClassWithoutEffect(t *testing.T) {
 	inert := []string{`EC2NodeClass "gpu": spec.one is not supported yet`}
-	for barren, want := range map[string]string{"": "True " + inert[0], "no type": "False no type; " + inert[0]} {
-		c := validation(&karpv1.NodePool{}, karpv1.CoreRules(), barren, inert)
+	for noTypes, want := range map[string]string{"": "True " + inert[0], "no type": "False no type; " + inert[0]} {
+		c := validation(&karpv1.NodePool{}, karpv1.CoreRules(), noTypes, inert)
 		if got := string(c.Status) + " " + c.Message; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

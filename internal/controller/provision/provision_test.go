@@ -36,7 +36,7 @@ func newLoop(w *loopcluster.Cluster, schedule func(*model.Snapshot) *plan.Provis
 	return &provision.Loop{
 		Snapshot: w.Snapshot, Schedule: schedule, Writer: w, Nominate: true,
 		Timers: controller.Production(), Clock: w.Clock,
-		Report: provision.Reporter{Metrics: telemetry.New(prometheus.NewRegistry()), Barren: explain.PoolBarren,
+		Report: provision.Reporter{Metrics: telemetry.New(prometheus.NewRegistry()), NoTypes: explain.NoTypes,
 			Refusal: func(_ *model.Snapshot, r plan.Refusal) string { return fmt.Sprintf("code %d", r.Verdict.Code) }},
 	}
 }
@@ -323,9 +323,9 @@ func TestProvisionPromisesWhatIsStillRight(t *testing.T) {
 	}
 }
 
-// TestProvisionReportsBarrenPools verifies that a pool whose requirements exclude all instance types gets an event,
+// TestProvisionReportsPoolsWithoutTypes verifies that a pool whose requirements exclude all instance types gets an event,
 // while pods are unschedulable.
-func TestProvisionReportsBarrenPools(t *testing.T) {
+func TestProvisionReportsPoolsWithoutTypes(t *testing.T) {
 	for requirement, want := range map[string][]string{
 		"there":     nil,
 		"not-there": {"Warning NoCompatibleInstanceTypes the pool's own requirement node.kubernetes.io/instance-type In [not-there] matches none of 1 instance type; instance types have there"},

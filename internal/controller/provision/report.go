@@ -24,8 +24,8 @@ const provisioner = "provisioner"
 type Reporter struct {
 	// Refusal describes in words why pods are unschedulable.
 	Refusal func(*model.Snapshot, plan.Refusal) string
-	// Barren returns the requirement of a pool that excludes all instance types, or "" if there is none.
-	Barren func(*model.Snapshot, *model.Pool) string
+	// NoTypes returns the requirement of a pool that excludes all instance types, or "" if there is none.
+	NoTypes func(*model.Snapshot, *model.Pool) string
 	// Reasons returns the same as Refusal as data for the log. It may be nil: then the log does not contain it.
 	Reasons func(*model.Snapshot, plan.Refusal) any
 	// Room receives the room of all CapacityBuffers, by UID, and when it was decided. It must not block. It may be nil.
@@ -158,7 +158,7 @@ func (r *Reporter) undone(t *pass) {
 // unschedulable. It also emits events about pools from which no node can be launched for any pod.
 func (r *Reporter) pods(t *pass) {
 	if len(t.done.Plan.Refused) > 0 {
-		r.barren(t.snap)
+		r.withoutTypes(t.snap)
 	}
 	for _, placed := range t.done.Plan.Placed {
 		claim, node := "", placed.Node
@@ -179,10 +179,10 @@ func podObject(pod *model.Pod) *corev1.Pod {
 	return telemetry.PodObject(pod.Namespace, pod.Name, pod.UID)
 }
 
-// barren reports pools whose requirements exclude all instance types.
-func (r *Reporter) barren(snap *model.Snapshot) {
+// withoutTypes reports pools whose requirements exclude all instance types.
+func (r *Reporter) withoutTypes(snap *model.Snapshot) {
 	for _, pool := range snap.Pools {
-		if why := r.Barren(snap, pool); why != "" {
+		if why := r.NoTypes(snap, pool); why != "" {
 			r.Recorder.Emit(telemetry.NoCompatibleInstanceTypes(telemetry.PoolObject(pool.Name, pool.UID), why))
 		}
 	}

@@ -168,7 +168,7 @@ func (r *roster) headroom(snap *model.Snapshot, ledger model.Ledger) (int64, pla
 	case !p.Valid:
 		return 0, plan.Verdict{Code: plan.PoolContradiction, Key: p.Contradiction}
 	case !hasOffering(p):
-		if v := plan.Barren(snap, p); !v.OK() {
+		if v := plan.NoTypes(snap, p); !v.OK() {
 			return 0, v
 		}
 		return 0, plan.Verdict{Code: plan.NoOffering}

@@ -130,7 +130,7 @@ func TestStatic(t *testing.T) {
 		{"not ready: it shrinks", 1, 3, func(w *staticWorld) { w.pool.Blocked = &model.Rejection{Field: "status"} }, 0, 2, plan.OK},
 		{"no type is right", 3, 2, func(w *staticWorld) {
 			w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: model.LabelZone, Operator: label.In, Values: []string{"y"}})
-		}, 0, 0, plan.PoolBarren},
+		}, 0, 0, plan.NoCompatibleInstanceTypes},
 		{"no offering is available", 3, 2, func(w *staticWorld) { w.unavailable() }, 0, 0, plan.NoOffering},
 		{"requirements exclude each other", 3, 2, func(w *staticWorld) {
 			w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: "team", Operator: label.DoesNotExist})

@@ -31,7 +31,7 @@ func verdictDistance(snap *model.Snapshot, p *plan.PoolVerdict) int {
 		if len(p.Also) == 0 && int(p.Verdict.Key) < snap.Space.Len() && snap.Space.Name(p.Verdict.Key) == model.LabelPool {
 			return 10
 		}
-	case plan.PoolBlocked, plan.PoolContradiction, plan.PoolBarren:
+	case plan.PoolBlocked, plan.PoolContradiction, plan.NoCompatibleInstanceTypes:
 		return 9 // no rule was evaluated
 	case plan.NoPlaceFound, plan.TooManyDomains, plan.LimitReached, plan.NodeLimitReached, plan.QuotaReached, plan.ReservationTaken,
 		plan.SpotShareReached,

@@ -155,8 +155,8 @@ func ReasonsOf(snap *model.Snapshot, r plan.Refusal) Refused {
 	}
 	for _, p := range closest(snap, r.Pools) {
 		reason := PoolReason{Pool: p.Pool, Reason: ReasonOf(snap, p.Verdict), Hint: strings.Join(hints(snap, r, p), "; ")}
-		if p.Verdict.Code == plan.PoolBarren {
-			reason.Text = barren(snap, p.Pool, p.Verdict)
+		if p.Verdict.Code == plan.NoCompatibleInstanceTypes {
+			reason.Text = noTypes(snap, p.Pool, p.Verdict)
 		}
 		for _, v := range p.Also {
 			reason.Also = append(reason.Also, ReasonOf(snap, v))
@@ -207,7 +207,7 @@ func ReasonOf(snap *model.Snapshot, v plan.Verdict) Reason {
 	o := operands{snap, v}
 	r := Reason{Code: Code(v.Code), Class: class(v.Code.Class()), Text: Verdict(snap, v), Types: v.Types, Node: v.Node}
 	switch v.Code {
-	case plan.PodContradiction, plan.PoolContradiction, plan.PoolBarren, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded,
+	case plan.PodContradiction, plan.PoolContradiction, plan.NoCompatibleInstanceTypes, plan.LabelUndefined, plan.LabelExcluded, plan.TypesExcluded,
 		plan.SpreadExceeded, plan.AffinityUnmet, plan.AntiAffinityBlocked:
 		r.Label = o.label()
 	case plan.MinValuesUnmet:

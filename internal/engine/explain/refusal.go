@@ -135,8 +135,8 @@ func said(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict, ofPool bool
 	if ofPool {
 		pool = p.Pool
 	}
-	if p.Verdict.Code == plan.PoolBarren && pool != "" {
-		return barren(snap, pool, p.Verdict)
+	if p.Verdict.Code == plan.NoCompatibleInstanceTypes && pool != "" {
+		return noTypes(snap, pool, p.Verdict)
 	}
 	if text := sharedClaims(snap, r, p.Verdict); text != "" {
 		return text

@@ -27,7 +27,7 @@ func hints(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) []string {
 			list = append(list, text)
 		}
 	}
-	if p.Verdict.Code == plan.PoolBarren {
+	if p.Verdict.Code == plan.NoCompatibleInstanceTypes {
 		if text := strangeValue(snap, snap.Pool(p.Pool), p.Verdict); text != "" {
 			list = append(list, text)
 		}

@@ -84,7 +84,7 @@ func (r *refusals) poolVerdict(ps *poolState, pg *pendingGroup, between plan.Ver
 
 // closed returns why a pool has no capacity for any pod.
 func (r *refusals) closed(ps *poolState) plan.Verdict {
-	if v := plan.Barren(r.snap, ps.spec); !v.OK() {
+	if v := plan.NoTypes(r.snap, ps.spec); !v.OK() {
 		return v
 	}
 	switch p := ps.spec; {

@@ -11,5 +11,5 @@
 //
 // The package imports the model and its value types only. It must not know how a plan is found (placement, disruption),
 // whether it is safe (guard), or how it is executed. What reads a snapshot here constructs a value of this package or
-// decodes a stored one: CandidateOf, DestinationOf, StaticClaim, Barren, CommandReader.
+// decodes a stored one: CandidateOf, DestinationOf, StaticClaim, NoTypes, CommandReader.
 package plan

@@ -164,9 +164,9 @@ const (
 	// namespace/name of the object that asks for the room).
 	NodeHoldsRoom
 
-	// PoolBarren: the pool's own requirements exclude every instance type, whatever is available now (Key: the
+	// NoCompatibleInstanceTypes: the pool's own requirements exclude every instance type, whatever is available now (Key: the
 	// requirement that excludes the last one; Types before that requirement, Have: all types).
-	PoolBarren
+	NoCompatibleInstanceTypes
 
 	// Paused: what was attempted before failed repeatedly (Pause; Need: its end, Unix seconds, 0 while another attempt
 	// is in progress; Pool: the pool that stores it, empty where it is in memory only; Node, if it is about one).
@@ -223,7 +223,7 @@ func (c Code) Class() Class {
 		TypesExcluded, ResourceTooLarge, CombinationTooLarge, MinValuesUnmet, TypesSpared, HostPortTaken, NodeGone,
 		BudgetUnreadable, PolicyForbids, PoolGone, PoolRefused, NodeStatic, NodeNotDrifted, PriceUnknown,
 		PDBsConflict, SpotForbidden, ReplacementChanged, PodGone, ReplacementLost, DeadlinePassed, CommandUnreadable,
-		PoolBarren, TooManyDomains:
+		NoCompatibleInstanceTypes, TooManyDomains:
 	}
 	return NeverHere
 }

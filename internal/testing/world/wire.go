@@ -79,7 +79,7 @@ func wireLoops(w *World, p *process, executor *execute.Executor, parts *Parts) {
 			return placement.Schedule(snap, w.config.Disruption.Placement)
 		},
 		Timers: timers, Clock: w.Clock,
-		Report: provision.Reporter{Refusal: explain.Refusal, Barren: explain.PoolBarren, Metrics: metrics(), Log: logr.Discard()}}
+		Report: provision.Reporter{Refusal: explain.Refusal, NoTypes: explain.NoTypes, Metrics: metrics(), Log: logr.Discard()}}
 	p.disrupt = &disrupt.Loop{Snapshot: snapshot, Writer: executor, Timers: timers, Clock: w.Clock,
 		Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
 			opts := w.disruption(p)

@@ -11,37 +11,37 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
-// PoolBarren returns which of the pool's own requirements leaves it without an instance type, with a suggestion if a
+// NoTypes returns which of the pool's own requirements leaves it without an instance type, with a suggestion if a
 // value looks misspelled. It returns "" for a pool that has types, or whose types are not known.
-func PoolBarren(snap *model.Snapshot, pool *model.Pool) string {
-	v := plan.Barren(snap, pool)
+func NoTypes(snap *model.Snapshot, pool *model.Pool) string {
+	v := plan.NoTypes(snap, pool)
 	if v.OK() {
 		return ""
 	}
-	text := barren(snap, pool.Name, v)
+	text := noTypes(snap, pool.Name, v)
 	if hint := strangeValue(snap, pool, v); hint != "" {
 		text += "; " + hint
 	}
 	return text
 }
 
-// barren returns the verdict with the requirement of the pool.
-func barren(snap *model.Snapshot, poolName string, v plan.Verdict) string {
+// noTypes returns the verdict with the requirement of the pool.
+func noTypes(snap *model.Snapshot, poolName string, v plan.Verdict) string {
 	o := operands{snap, v}
 	pool := snap.Pool(poolName)
 	if pool == nil || int(v.Key) >= snap.Space.Len() {
-		return poolBarren(o)
+		return matchesNone(o)
 	}
 	key := snap.Space.Name(v.Key)
 	asked := ask(key, pool.PoolSpec.Requirements)
 	if asked == "" {
-		return poolBarren(o)
+		return matchesNone(o)
 	}
 	return "the pool's own requirement " + key + " " + asked + " " + leavesNone(v)
 }
 
-// poolBarren returns the verdict for an unknown pool.
-func poolBarren(o operands) string {
+// matchesNone returns the verdict for an unknown pool.
+func matchesNone(o operands) string {
 	return "the pool's own requirement on " + o.key() + " " + leavesNone(o.Verdict)
 }
 

@@ -8,13 +8,13 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Barren returns which of a pool's own requirements excludes every instance type. It is OK when types remain, when the
+// NoTypes returns which of a pool's own requirements excludes every instance type. It is OK when types remain, when the
 // requirements contradict each other (PoolContradiction reports that), and when the types are unknown. If several
 // requirements exclude every type on their own, the first in the pool is reported. If none does, the result is the
 // requirement that excludes the last type after those before it. Current availability is ignored. Zones and
 // capacity types are labels of offerings, not of types: a requirement that allows none of any offering excludes every
 // type as well.
-func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
+func NoTypes(snap *model.Snapshot, pool *model.Pool) Verdict {
 	if !pool.Valid || pool.Types == nil || pool.Types.Len() == 0 {
 		return Verdict{}
 	}
@@ -32,14 +32,14 @@ func Barren(snap *model.Snapshot, pool *model.Pool) Verdict {
 		}
 		asked[k] = true
 		if alone := bitset.Full(total); !pool.Types.Narrow(alone, pool.Start, k) {
-			return Verdict{Code: PoolBarren, Key: k, Types: total, Have: int64(total)}
+			return Verdict{Code: NoCompatibleInstanceTypes, Key: k, Types: total, Have: int64(total)}
 		}
 		if before := left.Count(); before > 0 && !pool.Types.Narrow(left, pool.Start, k) {
-			last = Verdict{Code: PoolBarren, Key: k, Types: before, Have: int64(total)}
+			last = Verdict{Code: NoCompatibleInstanceTypes, Key: k, Types: before, Have: int64(total)}
 		}
 	}
 	if last.OK() { // a label that the pool does not name, and that every type has
-		return Verdict{Code: PoolBarren, Key: unnamed(snap, pool), Types: total, Have: int64(total)}
+		return Verdict{Code: NoCompatibleInstanceTypes, Key: unnamed(snap, pool), Types: total, Have: int64(total)}
 	}
 	return last
 }
@@ -74,7 +74,7 @@ func withoutOffering(snap *model.Snapshot, pool *model.Pool, name string, value 
 		return Verdict{}
 	}
 	total := pool.Types.Len()
-	return Verdict{Code: PoolBarren, Key: key, Types: total, Have: int64(total)}
+	return Verdict{Code: NoCompatibleInstanceTypes, Key: key, Types: total, Have: int64(total)}
 }
 
 // unnamed returns the first key that excludes every type although no requirement names it.

@@ -8,9 +8,9 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// TestPoolBarren covers pools whose own requirements leave no instance type: the text contains the requirement and a
+// TestNoTypes covers pools whose own requirements leave no instance type: the text contains the requirement and a
 // suggestion.
-func TestPoolBarren(t *testing.T) {
+func TestNoTypes(t *testing.T) {
 	const arch, family = "kubernetes.io/arch", "karpenter.k8s.aws/instance-family"
 	in := func(key string, values ...string) label.Requirement {
 		return label.Requirement{Key: key, Operator: label.In, Values: values}
@@ -58,7 +58,7 @@ func TestPoolBarren(t *testing.T) {
 		b := model.NewBuilder()
 		b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: catalog, Requirements: c.asks})
 		snap := b.Snapshot(time.Time{})
-		if got := PoolBarren(snap, snap.Pools[0]); got != c.want {
+		if got := NoTypes(snap, snap.Pools[0]); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
 		}
 	}
