@@ -364,9 +364,10 @@ func (w *wiring) disrupter() *disrupt.Loop {
 			opts.NoSearch = !search
 			return disruption.Propose(snap, opts)
 		},
-		Writer:  w.executor,
-		Changed: w.store.Subscribe(state.PodsMoved | state.NodesChanged | state.PoolsChanged | state.PDBsChanged),
-		Timers:  w.o.timers, Clock: w.clock,
+		Writer: w.executor,
+		Changed: w.store.Subscribe(state.PodsMoved | state.NodesChanged | state.NodesNominated | state.PoolsChanged |
+			state.PDBsChanged),
+		Timers: w.o.timers, Clock: w.clock,
 		Report: disrupt.Reporter{Options: w.disruption(), Why: explain.Verdict, Metrics: w.metrics, Recorder: w.recorder,
 			Log: w.mgr.GetLogger().WithName("disruption")},
 	}

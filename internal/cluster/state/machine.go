@@ -201,8 +201,9 @@ func (m *machines) syncNodes(old, fresh []model.NodeSpec) {
 		}
 		m.builder.UpsertNode(spec)
 		m.specs[spec.Name] = spec
-		// A nomination only delays what others would do. It wakes no loop, least of all the one that nominates.
-		if before.NominatedUntil = spec.NominatedUntil; !known || !reflect.DeepEqual(before, spec) {
+		if before.NominatedUntil = spec.NominatedUntil; known && reflect.DeepEqual(before, spec) {
+			change |= NodesNominated
+		} else {
 			change |= NodesChanged
 		}
 	}

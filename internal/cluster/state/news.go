@@ -37,6 +37,9 @@ const (
 	PoolSpecsChanged
 	// OverlaysChanged: a NodeOverlay was created, changed or deleted.
 	OverlaysChanged
+	// NodesNominated: a node must not be disrupted until some later time. Commands that would remove it are given up, and
+	// no launch is another one.
+	NodesNominated
 )
 
 // News is what has happened to a State since it was drained.

@@ -92,7 +92,8 @@ func wireLoops(w *World, p *process, executor *execute.Executor, parts *Parts) {
 	parts.Provision, parts.Disrupt = p.provision, p.disrupt
 	var changed <-chan struct{}
 	if !w.config.Periodic {
-		changed = p.store.Subscribe(state.PodsMoved | state.NodesChanged | state.PoolsChanged | state.PDBsChanged)
+		changed = p.store.Subscribe(state.PodsMoved | state.NodesChanged | state.NodesNominated | state.PoolsChanged |
+			state.PDBsChanged)
 	}
 	p.tasks = append(p.tasks,
 		&beat{clock: w.Clock, changed: p.store.Subscribe(state.PodsPending | state.PoolsChanged | state.NodesLost), idle: timers.BatchIdle,
