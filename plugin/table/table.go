@@ -104,26 +104,26 @@ func (l *Layout[T]) measure(rows []T) {
 
 // squeeze shortens names, then narrows columns, then omits some, then shortens names further, until the rest fits.
 // Names get what is left. Names that have a narrow form are narrowed before they are shortened.
-func (l *Layout[T]) squeeze(rows []T, room int) {
-	if l.columns[l.names].Narrow == nil && l.shorten(l.least, room) {
+func (l *Layout[T]) squeeze(rows []T, width int) {
+	if l.columns[l.names].Narrow == nil && l.shorten(l.least, width) {
 		return
 	}
 	l.narrow(rows)
-	for fewest := max(most, l.names+1); !l.shorten(l.least, room) && len(l.columns) > fewest; {
+	for fewest := max(most, l.names+1); !l.shorten(l.least, width) && len(l.columns) > fewest; {
 		l.drop()
 	}
-	for !l.shorten(shortestName, room) && len(l.columns) > 1 {
+	for !l.shorten(shortestName, width) && len(l.columns) > 1 {
 		l.drop()
 	}
 	if len(l.columns) == 1 {
-		l.widths[0] = min(l.widths[0], room)
+		l.widths[0] = min(l.widths[0], width)
 	}
 }
 
-// shorten gives names the room that other columns leave, at least so much, and reports whether the table fits.
-func (l *Layout[T]) shorten(least, room int) bool {
-	l.widths[l.names] = min(l.longest, max(least, room-(l.width()-l.widths[l.names])))
-	return l.width() <= room
+// shorten gives names the width that other columns leave, at least so much, and reports whether the table fits.
+func (l *Layout[T]) shorten(least, width int) bool {
+	l.widths[l.names] = min(l.longest, max(least, width-(l.width()-l.widths[l.names])))
+	return l.width() <= width
 }
 
 // narrow replaces cells and titles by their narrow forms.

@@ -9,7 +9,7 @@ import (
 // daemonsCome binds the pods of daemons that are certain to run on planned nodes and on nodes that are not
 // initialized. It does so before the first pod of the plan is bound. Only rules by hostname count these pods: their
 // number in larger domains depends on when they are created.
-func (j *judge) daemonsCome(r *room, nodes, all []*spot) {
+func (j *judge) daemonsCome(r *bindState, nodes, all []*spot) {
 	for _, d := range j.snap.Daemons {
 		pod := daemonPod(d)
 		for i, s := range all {
@@ -34,7 +34,7 @@ func (j *judge) comesLater(d *model.Daemon, n *model.Node) bool {
 }
 
 // bindDaemon counts the daemon's pod in every tally by hostname.
-func (r *room) bindDaemon(pod *model.Pod, s *spot) {
+func (r *bindState) bindDaemon(pod *model.Pod, s *spot) {
 	byHost := func(t *tally) bool { return len(t.keys) == 1 && t.keys[0] == model.LabelHostname }
 	for _, t := range slices.Concat(r.live, r.general) {
 		if byHost(t) && t.selected(pod) {

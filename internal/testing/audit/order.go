@@ -49,7 +49,7 @@ func Order(snap *model.Snapshot, p *plan.Provision) []*model.Pod {
 
 // admissible reports whether one pod can be bound. It records no problem, and releases the host ports of a pod that
 // cannot be bound.
-func (j *judge) admissible(r *room, pod *model.Pod, s *spot) bool {
+func (j *judge) admissible(r *bindState, pod *model.Pod, s *spot) bool {
 	before := s.ports
 	j.turn(r, pod, s)
 	if len(j.problems) == 0 {

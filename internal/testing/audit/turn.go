@@ -59,7 +59,7 @@ func (j *judge) leavers(p *plan.Provision) []*model.Pod {
 
 // haveLeft reports whether the leavers must be removed before the pod is bound: the pod is one of them, or it is not
 // admissible while they run.
-func (j *judge) haveLeft(r *room, pod *model.Pod, s *spot) bool {
+func (j *judge) haveLeft(r *bindState, pod *model.Pod, s *spot) bool {
 	if s == nil || j.snap.EvictionBlocked[pod.UID] {
 		return true
 	}
@@ -71,7 +71,7 @@ func (j *judge) haveLeft(r *room, pod *model.Pod, s *spot) bool {
 	return problem
 }
 
-func (j *judge) bindAgain(r *room, pods []*model.Pod, spotOf map[string]*spot) {
+func (j *judge) bindAgain(r *bindState, pods []*model.Pod, spotOf map[string]*spot) {
 	for _, pod := range pods {
 		if s := spotOf[pod.UID]; s != nil {
 			s.ports = append(s.ports, pod.HostPorts...)
@@ -80,11 +80,11 @@ func (j *judge) bindAgain(r *room, pods []*model.Pod, spotOf map[string]*spot) {
 	}
 }
 
-// initialState returns a room that contains the pods that are bound before the first pod of the plan, and the node of each
+// initialState returns a state that contains the pods that are bound before the first pod of the plan, and the node of each
 // placed pod. It includes the leavers.
-func (j *judge) initialState(p *plan.Provision, leavers []*model.Pod) (*room, map[string]*spot) {
+func (j *judge) initialState(p *plan.Provision, leavers []*model.Pod) (*bindState, map[string]*spot) {
 	nodes, all, spotOf := j.spots(p)
-	r := newRoom(all)
+	r := newBindState(all)
 	for i, n := range j.snap.Nodes {
 		for _, pod := range n.Pods {
 			r.carried(pod)
@@ -155,7 +155,7 @@ func (j *judge) daemonPorts(nodes, all []*spot) {
 }
 
 // turn checks one pod.
-func (j *judge) turn(r *room, pod *model.Pod, s *spot) {
+func (j *judge) turn(r *bindState, pod *model.Pod, s *spot) {
 	if port, taken := portTaken(s.ports, pod.HostPorts); taken {
 		j.blame("port", pod.Key(), "finds port %d of %s taken at its turn", port.Port, s.name)
 	}
@@ -194,8 +194,8 @@ func (j *judge) spread(pod *model.Pod, s *spot, constraint *model.Spread, c *tal
 	}
 }
 
-// room is the state of the cluster while pods are bound.
-type room struct {
+// bindState is the state of the cluster while pods are bound.
+type bindState struct {
 	spots []*spot
 	// tallies by what they count. The slices are in order of creation; live ignores terminating pods.
 	tallies  map[string]*tally
@@ -218,8 +218,8 @@ type carrier struct {
 // counted holds the tallies that count a pod.
 type counted struct{ live, general []*tally }
 
-func newRoom(spots []*spot) *room {
-	return &room{spots: spots, tallies: map[string]*tally{}, rules: map[string]*podRules{}, terms: map[string][]*tally{},
+func newBindState(spots []*spot) *bindState {
+	return &bindState{spots: spots, tallies: map[string]*tally{}, rules: map[string]*podRules{}, terms: map[string][]*tally{},
 		counted: map[string]*counted{}}
 }
 
@@ -250,7 +250,7 @@ func (p *podRules) everyKey(s *spot) bool {
 func (p *podRules) alone() bool { return len(p.near.most) == 0 }
 
 // carried returns the tallies of the pods that carry the pod's required anti-affinity terms.
-func (r *room) carried(pod *model.Pod) []*tally {
+func (r *bindState) carried(pod *model.Pod) []*tally {
 	list, known := r.terms[pod.Signature]
 	if known {
 		return list
@@ -265,7 +265,7 @@ func (r *room) carried(pod *model.Pod) []*tally {
 }
 
 // rulesOf returns the tallies that the pod's rules read. All tallies are created before the first pod is bound.
-func (r *room) rulesOf(pod *model.Pod) *podRules {
+func (r *bindState) rulesOf(pod *model.Pod) *podRules {
 	kind := kindOf(pod) + signatureOf(pod)
 	if known := r.rules[kind]; known != nil {
 		return known
@@ -298,7 +298,7 @@ func (r *room) rulesOf(pod *model.Pod) *podRules {
 	return rules
 }
 
-func (r *room) tally(list *[]*tally, id string, selected func(*model.Pod) bool, keys ...string) *tally {
+func (r *bindState) tally(list *[]*tally, id string, selected func(*model.Pod) bool, keys ...string) *tally {
 	known := r.tallies[id]
 	if known == nil {
 		known = newTally(selected, keys...)
@@ -309,7 +309,7 @@ func (r *room) tally(list *[]*tally, id string, selected func(*model.Pod) bool, 
 }
 
 // carrier returns the tally of the pods with the anti-affinity term.
-func (r *room) carrier(t *model.Term) *tally {
+func (r *bindState) carrier(t *model.Term) *tally {
 	id := canonicalText("carrier", t.Selector, t.Key)
 	known := r.tallies[id]
 	if known == nil {
@@ -322,7 +322,7 @@ func (r *room) carrier(t *model.Term) *tally {
 
 // nearTally returns the tally of the pods that all required affinity terms select, by each of their keys.
 // kube-scheduler counts no other pods, whichever term it evaluates.
-func (r *room) nearTally(terms []*model.Term) *tally {
+func (r *bindState) nearTally(terms []*model.Term) *tally {
 	id := "near"
 	var keys []string
 	for _, t := range terms {
@@ -339,7 +339,7 @@ func (r *room) nearTally(terms []*model.Term) *tally {
 // spreadTally returns the tally of a spread constraint. It counts pods on nodes that have all topology keys of the
 // pod's constraints and, depending on the policies, that the pod's node affinity accepts and whose taints it
 // tolerates.
-func (r *room) spreadTally(pod *model.Pod, at int) *tally {
+func (r *bindState) spreadTally(pod *model.Pod, at int) *tally {
 	c := &pod.Spread[at]
 	var keys []string
 	for i := range pod.Spread {
@@ -391,7 +391,7 @@ func countsNode(pod *model.Pod, c *model.Spread, keys []string, s *spot) members
 
 // bind counts the pod in every tally that selects it, and in the live tallies if live is set. A pod that is planned
 // as the successor of a terminating pod is live.
-func (r *room) bind(pod *model.Pod, s *spot, live bool) {
+func (r *bindState) bind(pod *model.Pod, s *spot, live bool) {
 	kind := kindOf(pod)
 	c := r.counted[kind]
 	if c == nil {

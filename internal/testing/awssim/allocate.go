@@ -205,7 +205,7 @@ func (c *Cloud) launchMany(o *override, f *fleetRequest, n int, now time.Time) (
 	s := c.subnet(subnetID)
 	var ids []string
 	for range n {
-		if err := c.room(o, s, now); err != nil {
+		if err := c.unavailable(o, s, now); err != nil {
 			return ids, err
 		}
 		ids = append(ids, c.launch(o, f, s, now).ID)
@@ -213,9 +213,9 @@ func (c *Cloud) launchMany(o *override, f *fleetRequest, n int, now time.Time) (
 	return ids, nil
 }
 
-// room returns why one more instance is not available. Quotas are checked first, then addresses, then capacity.
+// unavailable returns why one more instance is not available. Quotas are checked first, then addresses, then capacity.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
-func (c *Cloud) room(o *override, s *subnet, now time.Time) error {
+func (c *Cloud) unavailable(o *override, s *subnet, now time.Time) error {
 	t := c.types[o.name]
 	if refusal := c.state(o.pool).refusal; refusal != nil {
 		return refusal

@@ -114,15 +114,15 @@ func (c *Cloud) depth(p pool, now time.Time) int {
 // shrinkPools interrupts the spot instances that exceed the size of their pools, the oldest first, at the start of each
 // epoch.
 func (c *Cloud) shrinkPools(now time.Time) {
-	room := map[pool]int{}
+	left := map[pool]int{}
 	for p, s := range c.pools {
 		if p.capacity == spot {
-			room[p] = c.size(p, now) - s.used
+			left[p] = c.size(p, now) - s.used
 		}
 	}
 	for _, i := range c.order {
-		if p := i.pool(); i.CapacityType == spot && room[p] < 0 && i.alive() && !i.interrupted {
-			room[p]++
+		if p := i.pool(); i.CapacityType == spot && left[p] < 0 && i.alive() && !i.interrupted {
+			left[p]++
 			c.interrupt(i, now)
 		}
 	}

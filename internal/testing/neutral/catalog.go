@@ -106,19 +106,19 @@ func (t *InstanceType) cpus() int {
 	return cpus
 }
 
-// room is an amount of millicores, MiB and pods.
-type room struct{ cpu, memory, pods int }
+// amount is a number of millicores, MiB and pods.
+type amount struct{ cpu, memory, pods int }
 
-func (r room) holds(other room) bool {
+func (r amount) holds(other amount) bool {
 	return other.cpu <= r.cpu && other.memory <= r.memory && other.pods <= r.pods
 }
 
-func (r room) less(other room) room {
-	return room{r.cpu - other.cpu, r.memory - other.memory, r.pods - other.pods}
+func (r amount) less(other amount) amount {
+	return amount{r.cpu - other.cpu, r.memory - other.memory, r.pods - other.pods}
 }
 
 // allocatable returns what a node of the type has for pods.
-func (t *InstanceType) allocatable() room {
+func (t *InstanceType) allocatable() amount {
 	left := func(name string) int64 {
 		has, takes := resource.MustParse(t.Capacity[name]), resource.MustParse(t.Overhead[name])
 		return has.MilliValue() - takes.MilliValue()
@@ -127,5 +127,5 @@ func (t *InstanceType) allocatable() room {
 	if err != nil {
 		panic(err) // it was made from a number
 	}
-	return room{int(left("cpu")), int(left("memory") / 1000 >> 20), pods}
+	return amount{int(left("cpu")), int(left("memory") / 1000 >> 20), pods}
 }

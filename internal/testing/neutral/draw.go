@@ -37,7 +37,7 @@ func newDraw(name string, seed int) *draw {
 	d.in.Types = catalog(d.Rand, families, sizes)
 	d.drawPools()
 	for i := range 1 + d.IntN(5) {
-		d.apps = append(d.apps, &app{name: fmt.Sprintf("app-%d", i), size: room{pick(d.Rand, someCPU), pick(d.Rand, someMemory), 1}})
+		d.apps = append(d.apps, &app{name: fmt.Sprintf("app-%d", i), size: amount{pick(d.Rand, someCPU), pick(d.Rand, someMemory), 1}})
 	}
 	d.agent = d.chance(3)
 	return d
@@ -100,7 +100,7 @@ func (d *draw) finish() *Input {
 	return d.in
 }
 
-var agentSize = room{100, 200, 1}
+var agentSize = amount{100, 200, 1}
 
 func (a *app) budget(unavailable intstr.IntOrString) *policyv1.PodDisruptionBudget {
 	b := &policyv1.PodDisruptionBudget{TypeMeta: kind("policy/v1", "PodDisruptionBudget"), ObjectMeta: named(a.name)}

@@ -11,7 +11,7 @@ import (
 type machine struct {
 	zone string
 	node *corev1.Node
-	free room
+	free amount
 }
 
 // Fleet returns 3 to 10 nodes of which pods request about half.

@@ -82,7 +82,7 @@ func (p *pool) sells(t *InstanceType, o Offering) bool {
 // app is a Deployment and its pods.
 type app struct {
 	name string
-	size room
+	size amount
 	spec corev1.PodSpec // without containers
 }
 
@@ -95,7 +95,7 @@ func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: inhabit, UID: types.UID("uid-" + name)}
 }
 
-func amounts(size room) corev1.ResourceList {
+func amounts(size amount) corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(size.cpu), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(int64(size.memory)<<20, resource.BinarySI),
@@ -152,7 +152,7 @@ func running() corev1.PodStatus {
 var tolerant = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 
 // agent returns a DaemonSet whose pods run on all nodes that the selector selects.
-func agent(name string, size room, selector map[string]string) *appsv1.DaemonSet {
+func agent(name string, size amount, selector map[string]string) *appsv1.DaemonSet {
 	a := app{name: name, size: size, spec: corev1.PodSpec{NodeSelector: selector, Tolerations: tolerant}}
 	d := &appsv1.DaemonSet{TypeMeta: kind("apps/v1", "DaemonSet"), ObjectMeta: named(name)}
 	labels := map[string]string{"agent": name}

@@ -19,7 +19,7 @@ func objectChanges() []Change {
 	return []Change{
 		{Name: "PDB that blocks nothing", edit: permissive},
 		{Name: "DaemonSet on no node", edit: always(func(in *Input) {
-			in.add(agent("elsewhere", room{500, 1024, 1}, map[string]string{"example.org/none": "true"}))
+			in.add(agent("elsewhere", amount{500, 1024, 1}, map[string]string{"example.org/none": "true"}))
 		})},
 		{Name: "overlay that matches nothing", edit: overlay("+10%", labelFamily, none)},
 		{Name: "overlay that adds nothing", edit: overlay("+0%", corev1.LabelOSStable, "linux")},

@@ -24,7 +24,7 @@ func Savings(list []view.Blocker, width int) *Picture {
 	}
 	shown := list[:min(len(list), mostBars)]
 	names := min(width*2/5, 360)
-	room := width - names - 150
+	length := width - names - 150
 	for i := range shown {
 		b := &shown[i]
 		y := i * barPitch
@@ -33,13 +33,13 @@ func Savings(list []view.Blocker, width int) *Picture {
 		p.Labels = append(p.Labels,
 			Label{X: names - 12, Y: y + 12, Text: fit(b.Name, names-12, textSize), Size: textSize, Bold: true, Anchor: End, Role: Ink},
 			Label{X: names - 12, Y: y + 25, Text: fit(b.Kind, names-12, smallSize), Size: smallSize, Anchor: End, Role: Muted})
-		held := bar(b.Held, most, room)
+		held := bar(b.Held, most, length)
 		p.Boxes = append(p.Boxes, Box{X: names, Y: y + 5, W: held, H: barHeight, Role: Step0, Pattern: Hatched,
 			Level: 255, Row: row, Title: title})
 		value := "not computed"
 		if b.Known {
 			value = fmt.Sprintf("saves %.0f of %.0f", b.Saving*view.HoursPerMonth, b.Held*view.HoursPerMonth)
-			if saved := bar(b.Saving, most, room); b.Saving > 0 {
+			if saved := bar(b.Saving, most, length); b.Saving > 0 {
 				held = max(held, saved)
 				p.Boxes = append(p.Boxes, Box{X: names, Y: y + 5, W: saved, H: barHeight, Role: Step3, Level: 255, Row: row, Title: title})
 			}
@@ -57,11 +57,11 @@ func Savings(list []view.Blocker, width int) *Picture {
 }
 
 // bar returns the length of a bar; an amount above 0 is visible.
-func bar(amount, most float64, room int) int {
+func bar(amount, most float64, length int) int {
 	if amount <= 0 || most <= 0 {
 		return 0
 	}
-	return max(2, round(amount/most*float64(room)))
+	return max(2, round(amount/most*float64(length)))
 }
 
 // The measures of the pending pods, in pixels.
@@ -130,19 +130,19 @@ func (p *Picture) pendingGroup(g *view.Pending, id string, y, most int) int {
 
 func (p *Picture) pendingPool(pool *view.PoolFilter, id string, y, most int) int {
 	names := min(p.Width/5, 200)
-	room := min(p.Width/4, 280)
+	length := min(p.Width/4, 280)
 	p.Labels = append(p.Labels, Label{X: 12, Y: y + 14, Text: fit(pool.Pool, names-16, textSize), Size: textSize, Role: Ink})
 	rules := pool.Rules
 	if len(rules) > mostRules {
 		rules = rules[len(rules)-mostRules:]
 	}
-	x := names + room + 14
+	x := names + length + 14
 	if len(rules) == 0 {
 		p.Labels = append(p.Labels, Label{X: names, Y: y + 14, Text: fit(pool.Text, p.Width-names, textSize), Size: textSize, Role: Ink})
 		y += rulePitch
 	}
 	for _, r := range rules {
-		before, after := room*r.Before/most, room*r.After/most
+		before, after := length*r.Before/most, length*r.After/most
 		title := fmt.Sprintf("%s: %d of %d instance types remain", r.Rule, r.After, r.Before)
 		if before > after {
 			p.Boxes = append(p.Boxes, Box{X: names + after, Y: y + 3, W: max(2, before-after), H: barHeight, Role: Bad,

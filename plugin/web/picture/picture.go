@@ -118,12 +118,12 @@ func textWidth(text string, size int) int { return int(advance(size)*float64(len
 // fit shortens a text to a width in pixels; to nothing if not even four characters fit.
 func fit(text string, width, size int) string {
 	runes := []rune(text)
-	room := int(float64(width) / advance(size))
+	most := int(float64(width) / advance(size))
 	switch {
-	case len(runes) <= room:
+	case len(runes) <= most:
 		return text
-	case room < 4:
+	case most < 4:
 		return ""
 	}
-	return string(runes[:room-1]) + "…"
+	return string(runes[:most-1]) + "…"
 }
