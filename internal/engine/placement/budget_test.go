@@ -58,10 +58,11 @@ func TestWorkOfLongRows(t *testing.T) {
 		w.nodes[i].Allocatable = w.nodes[i].Capacity
 	}
 	for i := range w.pods {
-		w.pods[i].Alternatives = [][]label.Requirement{{in(model.LabelZone, "a")}, {in(model.LabelZone, "a"), in(model.LabelType, "only")}}
+		w.pods[i].Alternatives = slices.Repeat([][]label.Requirement{
+			{in(model.LabelZone, "a")}, {in(model.LabelZone, "a"), in(model.LabelType, "only")}}, 4)
 	}
 	short := w.snapshot(nil)
-	for i := range 8 { // no controller may name all of these values
+	for i := range 2 { // no pod may name all of these values
 		name := fmt.Sprint("long-", i)
 		r := label.Requirement{Key: model.LabelType, Operator: label.NotIn}
 		for j := range 7500 {
@@ -71,7 +72,7 @@ func TestWorkOfLongRows(t *testing.T) {
 			Rejected: &model.Rejection{Reason: "is odd"}, Alternatives: [][]label.Requirement{{r}}})
 	}
 	snap := w.snapshot(nil)
-	if words := snap.Space.Words(); words < 500 {
+	if words := snap.Space.Words(); words < 200 {
 		t.Fatalf("rows have %d words", words)
 	}
 	p, q := placement.Schedule(short, placement.Options{}), placement.Schedule(snap, placement.Options{})
