@@ -23,7 +23,6 @@ const (
 var oversized = map[string]int{
 	"internal/cloud/aws/launch.Launcher": 67,
 	"plugin/offline":                     63,
-	"plugin/offline.Manifests":           123,
 }
 
 // proofAndLegacy are the folders that are no part of the product.
