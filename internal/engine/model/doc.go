@@ -2,7 +2,7 @@
 //
 //	strings and numbers                 ids, rows, vectors
 //	PodSpec, NodeSpec, PoolSpec   -->   Builder   -->   Snapshot{Pools, Nodes, Groups, Daemons, Space, Now}
-//	(cluster/convert makes them)        (cluster.Store owns one)        (placement, disruption, explain read it)
+//	(cluster/convert makes them)        (cluster/state owns one)        (placement, disruption, explain read it)
 //
 // There are two layers. The Spec types are the input: names, label maps, amounts by resource name. A Builder accepts
 // one change at a time, and maintains totals per node, so that a change costs O(1) (O(pods of one node) for a node). It has

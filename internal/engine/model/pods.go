@@ -4,13 +4,6 @@ import "github.com/karpenter-go/karpenter/internal/engine/quantity"
 
 // Pods are interned as shapes and classes, and are on nodes, strays, pending or rejected.
 
-// Expect allocates space for the given number of pods.
-func (b *Builder) Expect(pods int) {
-	if len(b.pods) == 0 {
-		b.pods = make(map[string]podRecord, pods)
-	}
-}
-
 // UpsertPod adds or replaces the pod.
 func (b *Builder) UpsertPod(spec PodSpec) {
 	b.DeletePod(spec.UID)
