@@ -234,6 +234,11 @@ var importRules = []importRule{
 		because: "a control plane of Kubernetes is the same whatever runs on it",
 	},
 	{
+		from:    "./internal/testing/golden",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		because: "files of sections are the same whatever is in them",
+	},
+	{
 		from:    "./internal/testing/scratch",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		because: "a folder for temporary data is the same whatever is in it",

@@ -2,13 +2,10 @@ package crds_test
 
 import (
 	"encoding/json"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +16,7 @@ import (
 
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	"github.com/karpenter-go/karpenter/internal/legacy/v1alpha5"
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 )
 
 // olderManifests are realistic manifests, including invalid fields. Each is accepted with strict validation,
@@ -183,23 +181,14 @@ func cells(t *testing.T, config *rest.Config, path string) map[string]any {
 
 // The API server accepts the results of translating older manifests: the golden files of package v1alpha5.
 func testTranslationsAreAccepted(t *testing.T, s *server) {
-	files, err := filepath.Glob("../../internal/legacy/v1alpha5/testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, file := range files {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "want.yaml" })
-		for document := range strings.SplitSeq(string(archive.Files[i].Data), "---\n") {
+	for _, file := range golden.Read(t, "../../internal/legacy/v1alpha5/testdata") {
+		for document := range strings.SplitSeq(string(file.Section("want.yaml")), "---\n") {
 			if strings.TrimSpace(document) == "" {
 				continue
 			}
 			object := &unstructured.Unstructured{Object: parse(t, document)}
 			if err := s.Create(t.Context(), object, client.DryRunAll, client.FieldValidation("Strict")); err != nil {
-				t.Errorf("%s: %s %s: %v", filepath.Base(file), object.GetKind(), object.GetName(), err)
+				t.Errorf("%s%s %s: %v", file.Comment, object.GetKind(), object.GetName(), err)
 			}
 		}
 	}

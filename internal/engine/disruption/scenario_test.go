@@ -1,11 +1,8 @@
 package disruption_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
@@ -21,9 +17,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the plans in testdata")
 
 // TestScenarios reads testdata/*.txtar. A file begins with a sentence that states what it shows; "world" has lines of
 //
@@ -37,47 +32,17 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 //	pdb NAME allowed=N        for all pods
 //
 // that are run twice, the second time shuffled; "plan" is the proposal and the reasons that keep the other nodes.
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { play(t, file) })
-	}
-}
+func TestScenarios(t *testing.T) { golden.Each(t, play) }
 
-func play(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if intent := strings.TrimSpace(string(archive.Comment)); !strings.HasSuffix(intent, ".") {
-		t.Fatalf("begins with %q, want a sentence of intent", intent)
-	}
-	if len(archive.Files) == 0 || archive.Files[0].Name != "world" {
-		t.Fatal("has no section \"world\"")
-	}
-	f := worldOf(t, string(archive.Files[0].Data))
+func play(t *testing.T, file *golden.File) {
+	f := worldOf(t, string(file.Section("world")))
 	snap := f.snapshot(nil)
 	got := planned(snap, disruption.Propose(snap, usual))
 	again := f.snapshot(rand.New(rand.NewPCG(1, 1)))
 	if diff := cmp.Diff(got, planned(again, disruption.Propose(again, usual))); diff != "" {
 		t.Errorf("the order of the lines changes the result:\n%s", diff)
 	}
-	if *update {
-		archive.Files = append(archive.Files[:1], txtar.File{Name: "plan", Data: []byte(got)})
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if len(archive.Files) != 2 {
-		t.Fatal("has no section \"plan\"")
-	}
-	if diff := cmp.Diff(string(archive.Files[1].Data), got); diff != "" {
-		t.Errorf("plan (-want +got):\n%s", diff)
-	}
+	file.Check(t, "plan", got)
 }
 
 // planned returns a proposal as text.

@@ -2,18 +2,14 @@ package placement_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -29,9 +25,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the plans in testdata")
 
 // TestScenarios reads testdata/*.txtar. A file begins with its intent; "types" are lines of
 //
@@ -41,26 +36,11 @@ var update = flag.Bool("update", false, "rewrite the plans in testdata")
 // "options" is optional and contains the words ignore-preferences and best-effort-min-values. "objects.yaml" is what a
 // user would write; a Deployment represents its pending pods. "plan" is the expected plan. Every scenario is repeated
 // in another order, audited, and repeated with its claims in flight.
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { play(t, file) })
-	}
-}
+func TestScenarios(t *testing.T) { golden.Each(t, play) }
 
-func play(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if intent := strings.TrimSpace(string(archive.Comment)); !strings.HasSuffix(intent, ".") {
-		t.Fatalf("begins with %q, want a sentence of intent", intent)
-	}
-	w := readWorld(t, section(t, archive, "types"), section(t, archive, "objects.yaml"))
-	words := strings.Fields(string(section(t, archive, "options")))
+func play(t *testing.T, file *golden.File) {
+	w := readWorld(t, file.Section("types"), file.Section("objects.yaml"))
+	words := strings.Fields(string(file.Section("options")))
 	opts := placement.Options{IgnorePreferences: slices.Contains(words, "ignore-preferences"), RelaxMinValues: slices.Contains(words, "best-effort-min-values")}
 	snap := w.snapshot(nil)
 	p := placement.Schedule(snap, opts)
@@ -77,33 +57,7 @@ func play(t *testing.T, file string) {
 	if len(q.Claims) > 0 {
 		t.Errorf("with the claims in flight more nodes are launched:\n%s", explain.Provision(after, q))
 	}
-	if *update {
-		at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == "plan" })
-		if at < 0 {
-			archive.Files = append(archive.Files, txtar.File{Name: "plan"})
-			at = len(archive.Files) - 1
-		}
-		archive.Files[at].Data = []byte(got)
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(section(t, archive, "plan")), got); diff != "" {
-		t.Errorf("-want +got (go test -update writes it):\n%s", diff)
-	}
-}
-
-func section(t *testing.T, archive *txtar.Archive, name string) []byte {
-	t.Helper()
-	at := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
-	if at < 0 {
-		if name == "plan" || name == "options" {
-			return nil
-		}
-		t.Fatalf("has no section %s", name)
-	}
-	return archive.Files[at].Data
+	file.Check(t, "plan", got)
 }
 
 func readWorld(t *testing.T, lines, objects []byte) world {

@@ -7,20 +7,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 )
 
 // FuzzTranslate verifies that for any input, Translate returns a deterministic result for each object that the API
 // would return unchanged, and does not modify the objects. A class always has its required fields.
 func FuzzTranslate(f *testing.F) {
-	for _, file := range goldenFiles(f) {
-		archive, err := txtar.ParseFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, part := range archive.Files {
+	for _, file := range golden.Read(f, "testdata") {
+		for _, part := range file.Files {
 			if part.Name == "in.yaml" {
 				f.Add(part.Data, uint8(0))
 				f.Add(part.Data, uint8(255))

@@ -3,13 +3,9 @@ package v1alpha5
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,45 +17,19 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "write the results into the golden files")
 
 // TestGolden verifies one translation per file: a description, optional settings, manifests as users wrote them, then
 // the results and notes.
-func TestGolden(t *testing.T) {
-	for _, file := range goldenFiles(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { golden(t, file) })
-	}
-}
+func TestGolden(t *testing.T) { golden.Each(t, translated) }
 
-func goldenFiles(t testing.TB) []string {
-	t.Helper()
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	return files
-}
-
-func golden(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, settings, inputs := inputsOf(t, archive)
+func translated(t *testing.T, file *golden.File) {
+	objects, settings, inputs := inputsOf(t, file.Archive)
 	results := Translate(objects, settings)
 	inputs.Files = append(inputs.Files, txtar.File{Name: "want.yaml", Data: manifests(t, results)}, txtar.File{Name: "notes",
 		Data: reported(results)})
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(inputs), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(inputs))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	file.CheckAll(t, inputs)
 	for _, r := range results {
 		readBack(t, r)
 	}

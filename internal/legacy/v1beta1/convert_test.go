@@ -10,59 +10,51 @@ import (
 	"golang.org/x/tools/txtar"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 )
 
 // TestConversions verifies the files in testdata. Each has a description, an object of v1beta1, and the same in v1.
 // The reverse conversion returns the first object, or the one in a third section.
 func TestConversions(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) < 15 {
-		t.Fatalf("%d files in testdata, error %v", len(files), err)
+	if files := golden.Read(t, "testdata"); len(files) < 15 {
+		t.Fatalf("%d files in testdata, want 15 at least", len(files))
 	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			archive, err := txtar.ParseFile(name)
-			switch {
-			case err != nil:
-				t.Fatalf("error %v", err)
-			case len(archive.Files) < 2:
-				t.Fatalf("len(archive.Files) is %v, want at least 2", len(archive.Files))
-			case len(archive.Comment) == 0:
-				t.Fatalf("len(archive.Comment) is 0")
-			}
-			sections := map[string]map[string]any{}
-			for _, file := range archive.Files {
-				sections[file.Name] = parsed(t, file.Data)
-			}
-			c := Converter{Expiry: func(pool string) string { return map[string]string{"known": "72h"}[pool] }}
-			before := runtime.DeepCopyJSON(sections["v1beta1"])
-			now, err := c.ToV1(sections["v1beta1"])
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantSame(t, "to v1", sections["v1"], without(now, AnnotationV1Beta1))
-			back, err := c.FromV1(now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantSame(t, "and back", before, back)
-			plain, err := c.FromV1(sections["v1"])
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := sections["back"]
-			if want == nil {
-				want = before
-			}
-			wantSame(t, "from v1", want, without(plain, AnnotationV1))
-			again, err := c.ToV1(plain)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantSame(t, "from v1, and back", sections["v1"], again)
-			wantSame(t, "the object that was converted", before, sections["v1beta1"])
-		})
+	golden.Each(t, convertedBoth)
+}
+
+func convertedBoth(t *testing.T, file *golden.File) {
+	sections := map[string]map[string]any{}
+	for _, section := range file.Files {
+		sections[section.Name] = parsed(t, section.Data)
 	}
+	c := Converter{Expiry: func(pool string) string { return map[string]string{"known": "72h"}[pool] }}
+	before := runtime.DeepCopyJSON(sections["v1beta1"])
+	now, err := c.ToV1(sections["v1beta1"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, "to v1", sections["v1"], without(now, AnnotationV1Beta1))
+	back, err := c.FromV1(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, "and back", before, back)
+	plain, err := c.FromV1(sections["v1"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sections["back"]
+	if want == nil {
+		want = before
+	}
+	wantSame(t, "from v1", want, without(plain, AnnotationV1))
+	again, err := c.ToV1(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, "from v1, and back", sections["v1"], again)
+	wantSame(t, "the object that was converted", before, sections["v1beta1"])
 }
 
 func parsed(t *testing.T, text []byte) map[string]any {

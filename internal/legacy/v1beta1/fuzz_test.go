@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
 	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 )
 
 // checkRoundTrip verifies both laws for one object, taken to be of each version in turn.
@@ -115,17 +115,9 @@ var kinds = []struct{ group, kind string }{{core, "NodePool"}, {core, "NodeClaim
 
 // FuzzRoundTripOfJSON tests objects of any form that the API server could pass.
 func FuzzRoundTripOfJSON(f *testing.F) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range files {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range archive.Files {
-			data, err := yaml.YAMLToJSON(file.Data)
+	for _, file := range golden.Read(f, "testdata") {
+		for _, section := range file.Files {
+			data, err := yaml.YAMLToJSON(section.Data)
 			if err != nil {
 				f.Fatal(err)
 			}

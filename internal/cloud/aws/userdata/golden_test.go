@@ -3,21 +3,16 @@ package userdata
 import (
 	"encoding/base64"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 )
-
-var update = flag.Bool("update", false, "write the results into the golden files")
 
 var testCA = base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"))
 
@@ -70,28 +65,13 @@ func (f fixture) request(custom string) Request {
 
 // Each file is one request: a sentence that describes its purpose, the differences from the plain request, the user's
 // own data, and then either the user data of the machine or the error.
-func TestGolden(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { golden(t, file) })
-	}
-}
+func TestGolden(t *testing.T) { golden.Each(t, rendered) }
 
-func golden(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(archive.Comment) == 0 {
-		t.Error("the file has no description")
-	}
+func rendered(t *testing.T, file *golden.File) {
 	var f fixture
 	var custom string
-	inputs := &txtar.Archive{Comment: archive.Comment}
-	for _, section := range archive.Files {
+	inputs := &txtar.Archive{Comment: file.Comment}
+	for _, section := range file.Files {
 		switch section.Name {
 		case "request.yaml":
 			if err := yaml.UnmarshalStrict(section.Data, &f); err != nil {
@@ -113,15 +93,7 @@ func golden(t *testing.T, file string) {
 		result = txtar.File{Name: "error", Data: []byte(err.Error() + "\n")}
 	}
 	inputs.Files = append(inputs.Files, result)
-	if *update {
-		if err := os.WriteFile(file, txtar.Format(inputs), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(string(txtar.Format(archive)), string(txtar.Format(inputs))); diff != "" {
-		t.Errorf("result (-golden +got):\n%s", diff)
-	}
+	file.CheckAll(t, inputs)
 	if err == nil && f.Family != awsv1.FamilyCustom {
 		joins(t, f.request(custom), text)
 	}

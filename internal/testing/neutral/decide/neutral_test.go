@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,10 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 	"github.com/karpenter-go/karpenter/internal/testing/neutral"
 )
-
-var update = flag.Bool("update", false, "rewrite the exceptions in testdata")
 
 // fixed are the changes that TestNeutral tries; `make bench BENCH_ARGS='-tables neutral'` tries all, on more inputs.
 var fixed = []string{
@@ -72,7 +70,7 @@ func TestNeutral(t *testing.T) {
 	running.Wait()
 	found := append([]string{}, slices.Concat(results...)...) // not nil, as the lines of a file without any
 	slices.Sort(found)
-	if *update {
+	if *golden.Update {
 		text := "# Neutral changes that make a plan dearer, and by how much. Each line is a fault.\n" + strings.Join(append(found, ""), "\n")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -8,36 +8,22 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
+
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 )
 
 // TestScenarios reads testdata/*.txtar. A file begins with its intent. "both.yaml" and instance-types.json are part of each
 // input, "without.yaml" completes the input without a change, and each file "with-NAME.yaml" the input with one. "want" is
 // what all of them cost, in USD per hour with 0.005 for each node.
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { play(t, file) })
-	}
-}
+func TestScenarios(t *testing.T) { golden.Each(t, play) }
 
-func play(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if intent := strings.TrimSpace(string(archive.Comment)); !strings.HasSuffix(intent, ".") {
-		t.Fatalf("begins with %q, want a sentence of intent", intent)
-	}
+func play(t *testing.T, file *golden.File) {
 	content := map[string]string{}
-	for _, f := range archive.Files {
+	for _, f := range file.Files {
 		content[f.Name] = string(f.Data)
 	}
 	want, got := map[string]string{}, map[string]string{}
-	for _, f := range archive.Files {
+	for _, f := range file.Files {
 		if strings.HasPrefix(f.Name, "with") {
 			want[f.Name] = strings.TrimSpace(content["want"])
 			got[f.Name] = costOf(t, content, f.Name)
