@@ -143,18 +143,22 @@ func TestPodsThatStayCountWhereTheyRun(t *testing.T) {
 			await(w, "new", "other")
 		}, "new a\nweb refused"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			w := plantest.New(t, 0)
-			test.make(w)
-			ahead := reserve.Ahead(w.Snapshot(), nil)
-			p := placement.Schedule(ahead, placement.Options{})
-			if diff := cmp.Diff(test.want, inZones(p)); diff != "" {
-				t.Errorf("the plan (-want +got):\n%s", diff)
-			}
-			for _, problem := range audit.Provision(ahead, p) {
-				t.Error(problem)
-			}
-		})
+		t.Run(test.name, func(t *testing.T) { wantZones(t, test.make, test.want) })
+	}
+}
+
+// wantZones checks the zones that the plan for the pods of leaving nodes gives to pods.
+func wantZones(t *testing.T, change func(*plantest.World), want string) {
+	t.Helper()
+	w := plantest.New(t, 0)
+	change(w)
+	ahead := reserve.Ahead(w.Snapshot(), nil)
+	p := placement.Schedule(ahead, placement.Options{})
+	if diff := cmp.Diff(want, inZones(p)); diff != "" {
+		t.Errorf("the plan (-want +got):\n%s", diff)
+	}
+	for _, problem := range audit.Provision(ahead, p) {
+		t.Error(problem)
 	}
 }
 
@@ -190,18 +194,7 @@ func TestPodsThatStayFollowOthers(t *testing.T) {
 			inFlight(w, "b", "web")
 		}, "new a"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			w := plantest.New(t, 0)
-			test.make(w)
-			ahead := reserve.Ahead(w.Snapshot(), nil)
-			p := placement.Schedule(ahead, placement.Options{})
-			if diff := cmp.Diff(test.want, inZones(p)); diff != "" {
-				t.Errorf("the plan (-want +got):\n%s", diff)
-			}
-			for _, problem := range audit.Provision(ahead, p) {
-				t.Error(problem)
-			}
-		})
+		t.Run(test.name, func(t *testing.T) { wantZones(t, test.make, test.want) })
 	}
 }
 
