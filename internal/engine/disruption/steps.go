@@ -54,11 +54,11 @@ func (s *search) nextStep(nodes []*model.Node) *change {
 		return nil
 	}
 	target := s.targetOf(nodes, math.MaxInt64)
-	reached := s.reached(nodes, target)
-	for name := range reached {
+	matched := s.matched(nodes, target)
+	for name := range matched {
 		delete(s.waste, name)
 	}
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool { return reached[n.Name] })
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n *model.Node) bool { return matched[n.Name] })
 	var open []*model.Node
 	var highest int64
 	for _, n := range nodes {
@@ -70,7 +70,7 @@ func (s *search) nextStep(nodes []*model.Node) *change {
 	slices.SortFunc(open, func(a, b *model.Node) int {
 		return cmp.Or(cmp.Compare(s.cost(b), s.cost(a)), strings.Compare(a.Name, b.Name))
 	})
-	if len(reached) > 0 {
+	if len(matched) > 0 {
 		target = s.targetOf(nodes, math.MaxInt64)
 	}
 	if step := s.exchange(open, target); step != nil {
@@ -109,8 +109,8 @@ func (s *search) exchange(nodes []*model.Node, target []plan.NewClaim) *change {
 			if step == nil {
 				continue
 			}
-			if foreign := s.foreign(step, &target[i]); foreign < least {
-				best, least = step, foreign
+			if misplaced := s.misplaced(step, &target[i]); misplaced < least {
+				best, least = step, misplaced
 			}
 		}
 	}
@@ -252,15 +252,15 @@ func like(pods []*model.Pod) map[*model.Shape]int {
 	return counts
 }
 
-// reached returns the nodes that are nodes of the target already: of the cheapest type of one of its claims, with no pods
-// but those that the claim has too.
-func (s *search) reached(nodes []*model.Node, target []plan.NewClaim) map[string]bool {
-	reached := map[string]bool{}
+// matched returns the nodes that are nodes of the target already: of the cheapest type of one of its claims, with no
+// pods but those that the claim has too.
+func (s *search) matched(nodes []*model.Node, target []plan.NewClaim) map[string]bool {
+	matched := map[string]bool{}
 	for i := range target {
 		claim := &target[i]
 		wanted := like(claim.Pods)
 		at := slices.IndexFunc(nodes, func(n *model.Node) bool {
-			if reached[n.Name] || n.Pool != claim.Pool || n.Price > claim.Price() || n.Labels[model.LabelType] != claim.Options[0].Type {
+			if matched[n.Name] || n.Pool != claim.Pool || n.Price > claim.Price() || n.Labels[model.LabelType] != claim.Options[0].Type {
 				return false
 			}
 			for shape, count := range like(n.Pods) {
@@ -271,15 +271,15 @@ func (s *search) reached(nodes []*model.Node, target []plan.NewClaim) map[string
 			return true
 		})
 		if at >= 0 {
-			reached[nodes[at].Name] = true
+			matched[nodes[at].Name] = true
 		}
 	}
-	return reached
+	return matched
 }
 
-// foreign returns how much of the new node is used by pods that the target has elsewhere: the sum of their larger shares
-// of the cpu and memory that the pods of the claim request.
-func (s *search) foreign(step *change, claim *plan.NewClaim) float64 {
+// misplaced returns how much of the new node is used by pods that the target has elsewhere: the sum of their larger
+// shares of the cpu and memory that the pods of the claim request.
+func (s *search) misplaced(step *change, claim *plan.NewClaim) float64 {
 	var all quantity.Vector
 	for _, p := range claim.Pods {
 		all = all.Add(p.Requests)

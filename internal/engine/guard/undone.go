@@ -169,8 +169,8 @@ func destinationOf(snap *model.Snapshot, n *model.Node) (destination, bool) {
 	return d, !d.since.IsZero() && snap.Now.Sub(d.until) < 2*savingStands
 }
 
-// took reports whether the consolidation moved pods of the controller to the node, or meant to.
-func (d *destination) took(controller string) bool {
+// hasPodsOf reports whether the consolidation moved pods of the controller to the node, or meant to.
+func (d *destination) hasPodsOf(controller string) bool {
 	if controller == "" {
 		return false
 	}
@@ -222,7 +222,7 @@ func (u *undone) launched(n *model.Node, moved []destination, pods map[string]*m
 			if p := pods[ref.UID]; controller == "" && p != nil && d.recreated(p) {
 				controller = p.Controller.UID
 			}
-			if d.took(controller) {
+			if d.hasPodsOf(controller) {
 				why := "node " + n.Name + " was launched for pods that had been moved to node " + d.Name
 				u.fail(n.Pool, plan.Underutilized, d.since, why)
 				u.fail(d.Pool, plan.Underutilized, d.since, why)
@@ -235,7 +235,7 @@ func (u *undone) launched(n *model.Node, moved []destination, pods map[string]*m
 // pending evaluates a pod that has been pending for a while.
 func (u *undone) pending(p *model.Pod, moved []destination) {
 	for i := range moved {
-		if d := &moved[i]; d.recreated(p) && d.took(p.Controller.UID) {
+		if d := &moved[i]; d.recreated(p) && d.hasPodsOf(p.Controller.UID) {
 			u.fail(d.Pool, plan.Underutilized, d.since, "pod "+p.Key()+" remains pending after pods had been moved to node "+d.Name)
 		}
 	}

@@ -36,7 +36,7 @@ func (f *fleet) commit(ps *poolState, b *bin, at pace) bool {
 	case oneByOne:
 		repeat = 1
 	}
-	for ; repeat > 0 && b.withinQuotas() && f.ledger.Admit(use) && f.takeReservation(b); repeat-- {
+	for ; repeat > 0 && b.withinSkew() && f.ledger.Admit(use) && f.takeReservation(b); repeat-- {
 		c := f.copyOf(b, row, kinds)
 		if ps.spotShare != nil && !f.narrowToSlot(ps, c, b.price, done) {
 			break
@@ -62,17 +62,17 @@ func (f *fleet) placePods(b, c *bin) {
 	c.placed = make([]placedPods, len(b.planned))
 	for i, p := range b.planned {
 		c.placed[i] = placedPods{p.candidate.pending, p.candidate.take(p.count)}
-		if p.candidate.quota != nil {
-			p.candidate.quota.take(p.domain, c.placed[i].pods)
+		if p.candidate.skew != nil {
+			p.candidate.skew.record(p.domain, c.placed[i].pods)
 		}
 		f.counters.addHosts(p.candidate.pending.rules, p.count)
 	}
 }
 
-// withinQuotas reports whether the domain of the bin may get what the bin may be filled with.
-func (b *bin) withinQuotas() bool {
+// withinSkew reports whether the domain of the bin may get what the bin may be filled with.
+func (b *bin) withinSkew() bool {
 	return !slices.ContainsFunc(b.planned, func(p podCount) bool {
-		return p.candidate.quota != nil && p.candidate.quota.may[p.domain] < p.count
+		return p.candidate.skew != nil && p.candidate.skew.may[p.domain] < p.count
 	})
 }
 
@@ -299,7 +299,7 @@ func (ps *poolState) narrowedToRoom(b *bin, row label.Row, used quantity.Vector,
 	})
 }
 
-// podCount is how many pods of a candidate a bin could hold, and the domain in the candidate's quota, if it has one.
+// podCount is how many pods of a candidate a bin could hold, and the domain in the candidate's skew, if it has one.
 type podCount struct {
 	candidate *packCandidate
 	count     int

@@ -286,14 +286,14 @@ func (s *scheduler) removeUnbindable(unbindable []*model.Pod) []*pendingGroup {
 	})
 	var groups []*pendingGroup
 	for _, pg := range s.queue.groups {
-		lost := false
+		removed := false
 		for _, p := range pg.pods {
 			if gone[p] {
 				pg.left = append(slices.Clip(pg.left), p)
-				lost = true
+				removed = true
 			}
 		}
-		if lost {
+		if removed {
 			pg.choices = choices{}
 			groups = append(groups, pg)
 		}

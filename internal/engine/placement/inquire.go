@@ -276,7 +276,7 @@ func (q *inquiry) cheapestUse(t int) model.Use {
 	return model.Use{Accounts: q.pool.own, Total: q.pool.spec.Types.Total[t], Price: price}
 }
 
-// askQuotas determines which types have an offering for which all quotas have room.
+// askQuotas determines which types have an offering that all quotas admit.
 func (q *inquiry) askQuotas() {
 	if len(q.pool.counting) == 0 {
 		return

@@ -18,10 +18,10 @@ func (f *fleet) joinBins(batches []*domainBatch, everything bool) {
 	}
 }
 
-// joinRest places the rest of the batches into open bins of their domains, before takeBack shuts those. Packing places
-// pods only into bins of types that are launched for them, but other pods of the plan may have opened bins of other
-// types, for example with devices. Otherwise the next plan would place the pods on the nodes of such bins; then the
-// topology spread of their group would permit further nodes, and that plan would launch them.
+// joinRest places the rest of the batches into open bins of their domains, before returnUnplaced shuts those. Packing
+// places pods only into bins of types that are launched for them, but other pods of the plan may have opened bins of
+// other types, for example with devices. Otherwise the next plan would place the pods on the nodes of such bins; then
+// the topology spread of their group would permit further nodes, and that plan would launch them.
 func (f *fleet) joinRest(batches []*domainBatch) {
 	for _, batch := range batches {
 		if batch.domain != nil && !batch.capped {
@@ -58,7 +58,7 @@ func (f *fleet) joinBin(batch *domainBatch, b *bin) {
 	f.recharge(b)
 	b.free = f.widest(b).Sub(b.used)
 	f.fillUp(b, batch.pending, with.count)
-	b.placed = append(b.placed, placedPods{batch.pending, batch.take(with.count)})
+	b.placed = append(b.placed, placedPods{batch.pending, batch.removeFirst(with.count)})
 	f.counters.addHosts(batch.pending.rules, with.count)
 }
 

@@ -29,11 +29,11 @@ func (l *launcher) on(f *fleet) *launcher {
 // opened where its content costs least. Pods that no pool of a weight can take, because of limits or types, go to the
 // next weight. It returns the batches, some of which may have other domains.
 func (l *launcher) launch(batches []*domainBatch) []*domainBatch {
-	batches = l.loosen(batches)
+	batches = l.withAnyDomain(batches)
 	for _, tier := range l.tiers() {
 		from := len(l.fleet.bins)
 		if pools, cands := l.candidates(tier, batches); len(cands) > 0 && !l.packWithin(pools, cands) {
-			batches = l.tighten(batches)
+			batches = l.assignRest(batches)
 			if pools, cands = l.candidates(tier, batches); len(cands) > 0 {
 				l.packBest(pools, cands)
 			}
@@ -42,7 +42,7 @@ func (l *launcher) launch(batches []*domainBatch) []*domainBatch {
 			l.detectInversion(ps, batches, from)
 		}
 	}
-	return l.tighten(batches)
+	return l.assignRest(batches)
 }
 
 // tiers groups the pools by weight.
@@ -111,23 +111,23 @@ func (l *launcher) replaces(first, second *poolState, batches []*domainBatch) bo
 
 func (l *launcher) candidate(batch *domainBatch) *packCandidate {
 	cand := &packCandidate{batch: batch, pending: batch.pending, left: batch.left, costFactor: 1}
-	if batch.loose {
-		batch.quota = l.assigner.admission.newDomainQuota(batch.pending, len(batch.left))
-		cand.quota = batch.quota
+	if batch.anyDomain {
+		batch.skew = l.assigner.admission.newSkewLimits(batch.pending, len(batch.left))
+		cand.skew = batch.skew
 	}
 	return cand
 }
 
 // offersTo returns the pool's offers to a candidate.
 func (l *launcher) offersTo(ps *poolState, cand *packCandidate) poolOffers {
-	if cand.quota != nil {
-		return l.offersByDomain(ps, cand.batch, cand.quota)
+	if cand.skew != nil {
+		return l.offersByDomain(ps, cand.batch, cand.skew)
 	}
 	return poolOffers{pool: ps.index, offers: offersThatHold(ps, cand.batch, l.fleet.offersTo(ps, cand.pending, cand.batch.rows))}
 }
 
-// poolOffers are the offers of one pool, which has the index. domains are the indexes of their domains in the quota of the
-// candidate, if it has one.
+// poolOffers are the offers of one pool, which has the index. domains are the indexes of their domains in the skew of
+// the candidate, if it has one.
 type poolOffers struct {
 	pool    int
 	offers  []*offer
@@ -148,10 +148,10 @@ func (cand *packCandidate) in(pool int) *poolOffers {
 
 // may returns how many of the pods the domain of the pool's i-th offer may get.
 func (cand *packCandidate) may(in *poolOffers, i int) int {
-	if cand.quota == nil {
+	if cand.skew == nil {
 		return len(cand.left)
 	}
-	return cand.quota.may[in.domains[i]]
+	return cand.skew.may[in.domains[i]]
 }
 
 // offersThatHold returns those of the pool's offers to the batch that have a type for one of its pods.
@@ -269,7 +269,7 @@ func (l *launcher) preferHeavier() bool {
 func (l *launcher) moveToHeavier(b *bin) bool {
 	batches, weight := l.batchesOf(b), l.fleet.poolOf(b).spec.Weight
 	for _, batch := range batches {
-		if !slices.ContainsFunc(l.fleet.pools, func(ps *poolState) bool { return ps.spec.Weight > weight && l.hasRoom(ps, batch) }) {
+		if !slices.ContainsFunc(l.fleet.pools, func(ps *poolState) bool { return ps.spec.Weight > weight && l.canLaunch(ps, batch) }) {
 			return false
 		}
 	}
@@ -304,8 +304,8 @@ func (l *launcher) batchesOf(b *bin) []*domainBatch {
 	return batches
 }
 
-// hasRoom reports whether the pool can launch a node for one of the batch's pods within its limits.
-func (l *launcher) hasRoom(ps *poolState, batch *domainBatch) bool {
+// canLaunch reports whether the pool can launch a node for one of the batch's pods within its limits.
+func (l *launcher) canLaunch(ps *poolState, batch *domainBatch) bool {
 	return slices.ContainsFunc(offersThatHold(ps, batch, l.fleet.offersTo(ps, batch.pending, batch.rows)), func(o *offer) bool {
 		return slices.ContainsFunc(ps.frontWithin(o), func(b typeOffering) bool {
 			return ps.holdsNode(o, b) && o.holds(batch.pending.group, b) && !ps.usedUp(b)

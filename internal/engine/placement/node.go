@@ -127,7 +127,7 @@ func (e *existingNodes) fillNode(batch *domainBatch, want model.Slack, at int) {
 		fit = e.firstOn(batch, n)
 	}
 	if fit.Count > 0 {
-		e.onto(batch.pending, n, batch.take(min(fit.Count, len(batch.left))))
+		e.onto(batch.pending, n, batch.removeFirst(min(fit.Count, len(batch.left))))
 	}
 }
 
@@ -151,17 +151,17 @@ func (e *existingNodes) onto(pg *pendingGroup, n *target, pods []*model.Pod) {
 
 // remove removes the pods in gone from the place, and reports whether there were any.
 func (p *place) remove(gone map[*model.Pod]bool) bool {
-	lost := false
+	removed := false
 	for i, s := range p.placed {
 		if slices.ContainsFunc(s.pods, func(p *model.Pod) bool { return gone[p] }) {
-			lost = true
+			removed = true
 			p.placed[i].pods = slices.DeleteFunc(slices.Clone(s.pods), func(p *model.Pod) bool { return gone[p] })
 		}
 	}
-	if lost {
+	if removed {
 		p.placed = slices.DeleteFunc(p.placed, func(s placedPods) bool { return len(s.pods) == 0 })
 	}
-	return lost
+	return removed
 }
 
 // allPods lists the pods of a place.

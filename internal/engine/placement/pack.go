@@ -17,8 +17,8 @@ type packCandidate struct {
 	// left are the pods that the packing has not placed.
 	left   []*model.Pod
 	offers []poolOffers
-	// quota is how many of the pods each domain may get, if the packing chooses the domains; else nil.
-	quota *domainQuota
+	// skew is how many of the pods each domain may get, if the packing chooses the domains; else nil.
+	skew *skewLimits
 	// value is the value of one pod in a bin, at the current resource values. costFactor is the factor by which it proved
 	// more expensive than its resources in earlier packings, 1 before the first.
 	value, costFactor float64
@@ -111,7 +111,7 @@ func (k *packing) run(order packOrder, limit int) {
 		k.beginShare(ps)
 	}
 	if k.inTurn {
-		k.takeTurns()
+		k.beginTurns()
 	}
 	for k.appraise(); k.examined <= limit && !k.fleet.budget.over(); k.appraise() {
 		if !k.sorted || order.evenly {
@@ -142,7 +142,7 @@ func (k *packing) run(order packOrder, limit int) {
 		}
 		k.fleet.budget.spend(k.examined - asked)
 	}
-	k.tookTurns()
+	k.endTurns()
 }
 
 // appraise updates the values for the remaining pods: first at the start, then whenever a quarter of them is placed,
@@ -321,7 +321,7 @@ func (k *packing) fillWith(b *bin, cand *packCandidate, seed bool) {
 	copy(b.row, row)
 	k.fleet.fillUp(b, cand.pending, count)
 	added := podCount{candidate: cand, count: count}
-	if cand.quota != nil {
+	if cand.skew != nil {
 		added.domain = in.domains[at]
 	}
 	b.planned = append(b.planned, added)

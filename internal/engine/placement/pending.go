@@ -57,16 +57,16 @@ type domainBatch struct {
 	capped bool
 	// expected: nodes of the domain were assumed to have capacity for some.
 	expected bool
-	// loose: the packing chooses the domains, within the quota; spread.go.
-	loose bool
-	quota *domainQuota
+	// anyDomain: the packing chooses the domains, within skew; spread.go.
+	anyDomain bool
+	skew      *skewLimits
 }
 
 // hard returns the rules with all preferences dropped.
 func (pg *pendingGroup) hard() *rules { return pg.compiled[len(pg.levels)-1] }
 
-// take removes n pods from the batch and returns them.
-func (batch *domainBatch) take(n int) []*model.Pod {
+// removeFirst removes the first n pods from the batch and returns them.
+func (batch *domainBatch) removeFirst(n int) []*model.Pod {
 	pods := batch.left[:n:n]
 	batch.left = batch.left[n:]
 	return pods
@@ -141,7 +141,7 @@ func (q *queue) compile(groups []*pendingGroup) {
 		}
 		pg.rows = q.rowsAt(pg)
 	}
-	q.dropIdle(groups)
+	q.dropRedundant(groups)
 	if len(q.snap.Marks) > 0 {
 		findDepths(groups)
 	}
@@ -155,7 +155,7 @@ func (q *queue) relax(pg *pendingGroup) bool {
 	if next := pg.at + 1; pg.compiled[next] == nil {
 		pg.compiled[next] = q.counters.compile(pg.group, &pg.levels[next])
 		q.counters.touch(pg.compiled[next], pg.group, false)
-		q.dropIdleOf(pg.compiled[next])
+		q.dropRedundantOf(pg.compiled[next])
 		pg.compiled[next].pinUsed()
 	}
 	pg.force(pg.at + 1)

@@ -10,7 +10,7 @@ import (
 )
 
 // Limits of pools and quotas. A node is charged to its pool and to each quota whose labels it may get: a bin may become
-// several types in several zones. If the quotas have no room for all of these, the bin is narrowed to the offering that it
+// several types in several zones. If the quotas do not admit all of these, the bin is narrowed to the offering that it
 // was chosen for. The front of an offer has offerings of each combination of quotas, so that a more expensive one outside a
 // quota that is used up can be chosen. Without quotas, all of this costs nothing.
 
@@ -142,7 +142,7 @@ func contains(accounts, others []model.Account) bool {
 	return !slices.ContainsFunc(others, func(a model.Account) bool { return !slices.Contains(accounts, a) })
 }
 
-// withinQuotas narrows a bin that is about to be opened to its offering if the limits have no room for all that it may
+// withinQuotas narrows a bin that is about to be opened to its offering if the limits do not admit all that it may
 // become. It returns the types and what limits count. The nodes of the pool are counted elsewhere: the bin may replace
 // others.
 func (f *fleet) withinQuotas(ps *poolState, b *bin, kinds bitset.Set) (bitset.Set, model.Use) {

@@ -36,7 +36,7 @@ func (s *solver) together(active []*pendingGroup) {
 		s.fleet.joinBins(batches, round > 0 || s.joinFirst)
 		batches = s.launcher.launch(batches)
 		s.fleet.joinRest(batches)
-		s.takeBack(batches)
+		s.returnUnplaced(batches)
 		placed := pods - countPods(active)
 		var next []*pendingGroup
 		for _, pg := range active {
@@ -120,8 +120,8 @@ func (batch *domainBatch) roomElsewhere() bool {
 	})
 }
 
-// takeBack returns the unplaced pods of the batches to their groups, and shuts the domains that proved full.
-func (s *solver) takeBack(batches []*domainBatch) {
+// returnUnplaced returns the unplaced pods of the batches to their groups, and shuts the domains that proved full.
+func (s *solver) returnUnplaced(batches []*domainBatch) {
 	full := map[*pendingGroup]bool{} // groups of which a domain proved full
 	for _, batch := range batches {
 		if len(batch.left) > 0 && batch.domain != nil && !batch.capped {

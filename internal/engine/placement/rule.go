@@ -32,8 +32,8 @@ type rules struct {
 	hostApart      []int
 	hostApartSelf  bool
 	hostTouched    []int
-	// idle are the keys of spread constraints that cannot bind.
-	idle []label.Key
+	// redundant are the keys of spread constraints that cannot bind.
+	redundant []label.Key
 }
 
 type spreadRule struct {
@@ -236,8 +236,8 @@ func (r *rules) pin(key label.Key) {
 // cannot be satisfied. Such rules are left out: the pods are placed as pods without the rule are. Spread constraints that
 // merely may bind are handled in spread.go.
 
-// dropIdle leaves out the rules that cannot bind, for the groups and all levels compiled so far.
-func (q *queue) dropIdle(groups []*pendingGroup) {
+// dropRedundant leaves out the rules that cannot bind, for the groups and all levels compiled so far.
+func (q *queue) dropRedundant(groups []*pendingGroup) {
 	if len(q.counters.all) == 0 && len(q.counters.totals) == 0 {
 		return
 	}
@@ -258,7 +258,7 @@ func (q *queue) dropIdle(groups []*pendingGroup) {
 	}
 	for _, pg := range groups {
 		for _, rs := range pg.compiled {
-			q.dropIdleOf(rs)
+			q.dropRedundantOf(rs)
 		}
 	}
 	for _, pg := range groups {
@@ -268,8 +268,8 @@ func (q *queue) dropIdle(groups []*pendingGroup) {
 	}
 }
 
-// dropIdleOf leaves out the rules that cannot bind.
-func (q *queue) dropIdleOf(rs *rules) {
+// dropRedundantOf leaves out the rules that cannot bind.
+func (q *queue) dropRedundantOf(rs *rules) {
 	rs.hostApart = slices.DeleteFunc(rs.hostApart, func(slot int) bool { return q.onHosts[slot] == 0 })
 	rs.hostAffinities = slices.DeleteFunc(rs.hostAffinities, func(a hostAffinity) bool { return a.separate && q.onHosts[a.slot] == 0 })
 	if !q.counters.someNameless { // spread by host excludes nodes without the label
@@ -280,7 +280,7 @@ func (q *queue) dropIdleOf(rs *rules) {
 			return false
 		}
 		if s.self {
-			rs.idle = append(rs.idle, s.counter.key)
+			rs.redundant = append(rs.redundant, s.counter.key)
 		}
 		return true
 	})
@@ -340,12 +340,12 @@ func (q *queue) everyNodeHas(key label.Key) bool {
 	return has
 }
 
-// pinIdle decides the domains of bins with pods of spread constraints that were left out. When there are more such pods,
-// the constraint may bind, and a node in flight counts in its domain only if that is decided.
-func (f *fleet) pinIdle() {
+// pinRedundant decides the domains of bins with pods of spread constraints that were left out. When there are more such
+// pods, the constraint may bind, and a node in flight counts in its domain only if that is decided.
+func (f *fleet) pinRedundant() {
 	for _, b := range f.bins {
 		for _, s := range b.placed {
-			for _, key := range s.pending.rules.idle {
+			for _, key := range s.pending.rules.redundant {
 				f.pinKey(b, key)
 			}
 		}

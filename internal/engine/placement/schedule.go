@@ -98,7 +98,7 @@ func (s *scheduler) place(m mode) {
 	s.solver.rwopWaiters()
 	s.verifyBindOrder()
 	if len(s.deferral.pods) == 0 {
-		s.fleet.pinIdle()
+		s.fleet.pinRedundant()
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 // That holds for groups whose only rule by domain is one spread constraint, which counts no pods of other groups that are
 // being placed. Where other rules apply, or a limit leaves some pods without a node, the assignment holds.
 
-// domainQuota is how many more pods of a group each domain may get, such that the rest can still be placed. A domain may
-// exceed the least one by maxSkew, so what one domain gets beyond that is due to all the others.
-type domainQuota struct {
+// skewLimits are how many more pods of a group each domain may get, such that the rest can still be placed. A domain
+// may exceed the least one by maxSkew, so what one domain gets beyond that is due to all the others.
+type skewLimits struct {
 	domains []*domain
 	maxSkew int
 	// most and least are the largest and the certain counts, by domain. floor is the least count of the other domains.
@@ -29,10 +29,10 @@ type domainQuota struct {
 	taken [][]*model.Pod
 }
 
-// newDomainQuota returns the quota for so many pods of a group with one spread constraint.
-func (ad *admission) newDomainQuota(pg *pendingGroup, pods int) *domainQuota {
+// newSkewLimits returns the limits for so many pods of a group with one spread constraint.
+func (ad *admission) newSkewLimits(pg *pendingGroup, pods int) *skewLimits {
 	s := &pg.rules.spreads[0]
-	q := &domainQuota{maxSkew: s.maxSkew, floor: math.MaxInt, left: pods}
+	q := &skewLimits{maxSkew: s.maxSkew, floor: math.MaxInt, left: pods}
 	open := map[int]bool{}
 	for _, d := range pg.choices.domains {
 		if atom := pg.rules.atom(d, s.counter.key); d.launchable && !pg.choices.exhausted[d.id] && atom != ad.space.Absent(s.counter.key) {
@@ -56,7 +56,7 @@ func (ad *admission) newDomainQuota(pg *pendingGroup, pods int) *domainQuota {
 	return q
 }
 
-func (q *domainQuota) clone() *domainQuota {
+func (q *skewLimits) clone() *skewLimits {
 	if q == nil {
 		return nil
 	}
@@ -68,8 +68,8 @@ func (q *domainQuota) clone() *domainQuota {
 	return &c
 }
 
-// take records that a domain got pods.
-func (q *domainQuota) take(at int, pods []*model.Pod) {
+// record notes that a domain got pods.
+func (q *skewLimits) record(at int, pods []*model.Pod) {
 	q.taken[at] = append(q.taken[at], pods...)
 	q.most[at], q.least[at], q.left = q.most[at]+len(pods), q.least[at]+len(pods), q.left-len(pods)
 	q.highest = max(q.highest, q.most[at])
@@ -77,7 +77,7 @@ func (q *domainQuota) take(at int, pods []*model.Pod) {
 }
 
 // update computes how many more pods each domain may get. More pods are never easier to place than fewer.
-func (q *domainQuota) update() {
+func (q *skewLimits) update() {
 	for at := range q.may {
 		low, high := 0, q.left
 		for low < high {
@@ -92,7 +92,7 @@ func (q *domainQuota) update() {
 }
 
 // permits reports whether the rest of the pods suffices for the other domains if the domain gets n.
-func (q *domainQuota) permits(at, n int) bool {
+func (q *skewLimits) permits(at, n int) bool {
 	least := max(q.highest, q.most[at]+n) - q.maxSkew
 	if least > q.floor {
 		return false
@@ -106,13 +106,13 @@ func (q *domainQuota) permits(at, n int) bool {
 	return due <= q.left-n
 }
 
-// mostLoose is the maximum number of domains that a packing chooses from.
-const mostLoose = 16
+// mostOpenDomains is the maximum number of domains that a packing chooses from.
+const mostOpenDomains = 16
 
-// mayLoosen reports whether the packing may choose the domains of the group.
-func (as *assigner) mayLoosen(pg *pendingGroup) bool {
+// mayChooseDomains reports whether the packing may choose the domains of the group.
+func (as *assigner) mayChooseDomains(pg *pendingGroup) bool {
 	rs := pg.rules
-	if len(rs.pins) != 1 || len(rs.spreads) != 1 || len(rs.affinities)+len(rs.apart) > 0 || len(pg.choices.domains) > mostLoose {
+	if len(rs.pins) != 1 || len(rs.spreads) != 1 || len(rs.affinities)+len(rs.apart) > 0 || len(pg.choices.domains) > mostOpenDomains {
 		return false
 	}
 	s := &rs.spreads[0]
@@ -120,24 +120,24 @@ func (as *assigner) mayLoosen(pg *pendingGroup) bool {
 		!slices.ContainsFunc(pg.choices.domains, func(d *domain) bool { return d.counted != nil && d.counted[0] != surely })
 }
 
-// loosen returns the batches with one for each group that may choose its domains with the packing.
-func (l *launcher) loosen(batches []*domainBatch) []*domainBatch {
+// withAnyDomain returns the batches with one for each group that may choose its domains with the packing.
+func (l *launcher) withAnyDomain(batches []*domainBatch) []*domainBatch {
 	var list []*domainBatch
 	of := map[*pendingGroup][]*domainBatch{}
 	for _, batch := range batches {
 		pg := batch.pending
-		if len(batch.left) == 0 || batch.domain == nil || !l.assigner.mayLoosen(pg) {
+		if len(batch.left) == 0 || batch.domain == nil || !l.assigner.mayChooseDomains(pg) {
 			list = append(list, batch)
 			continue
 		}
 		l.assigner.counters.assign(pg, batch.domain, -len(batch.left))
 		if of[pg] == nil {
-			list = append(list, &domainBatch{pending: pg, first: batch.first, loose: true})
+			list = append(list, &domainBatch{pending: pg, first: batch.first, anyDomain: true})
 		}
 		of[pg] = append(of[pg], batch)
 	}
 	for _, batch := range list {
-		if batch.loose {
+		if batch.anyDomain {
 			batch.gather(of[batch.pending])
 		}
 	}
@@ -159,12 +159,12 @@ func (batch *domainBatch) gather(of []*domainBatch) {
 		if next == nil {
 			return
 		}
-		batch.left = append(batch.left, next.take(1)...)
+		batch.left = append(batch.left, next.removeFirst(1)...)
 	}
 }
 
-// offersByDomain returns the pool's offers to a loose batch, with the index of the domain of each.
-func (l *launcher) offersByDomain(ps *poolState, batch *domainBatch, q *domainQuota) poolOffers {
+// offersByDomain returns the pool's offers to a batch of any domain, with the index of the domain of each.
+func (l *launcher) offersByDomain(ps *poolState, batch *domainBatch, q *skewLimits) poolOffers {
 	all := poolOffers{pool: ps.index}
 	for i, d := range q.domains {
 		offers := offersThatHold(ps, batch, l.fleet.offersTo(ps, batch.pending, batch.pending.rowsIn(l.snap.Space, d)))
@@ -176,7 +176,7 @@ func (l *launcher) offersByDomain(ps *poolState, batch *domainBatch, q *domainQu
 
 // settle assigns the pods that a packing placed to their domains. The order of assignment is one in which they can be
 // bound: each pod goes where the count is least.
-func (as *assigner) settle(pg *pendingGroup, q *domainQuota) {
+func (as *assigner) settle(pg *pendingGroup, q *skewLimits) {
 	for at, pods := range q.taken {
 		as.counters.assign(pg, q.domains[at], len(pods))
 	}
@@ -196,11 +196,11 @@ func (as *assigner) settle(pg *pendingGroup, q *domainQuota) {
 	}
 }
 
-// tighten assigns the pods of loose batches that have no node yet to domains again.
-func (l *launcher) tighten(batches []*domainBatch) []*domainBatch {
+// assignRest assigns the pods of batches of any domain that have no node yet to domains again.
+func (l *launcher) assignRest(batches []*domainBatch) []*domainBatch {
 	var list []*domainBatch
 	for _, batch := range batches {
-		if !batch.loose {
+		if !batch.anyDomain {
 			list = append(list, batch)
 			continue
 		}
@@ -255,8 +255,8 @@ func (cand *packCandidate) turn() int { return cand.batch.turns[len(cand.batch.t
 // turn returns when the first of the remaining pods was assigned.
 func (batch *domainBatch) turn() int { return batch.turns[len(batch.turns)-len(batch.left)] }
 
-// takeTurns begins a packing in turn: it finds the batches of each group that is spread.
-func (k *packing) takeTurns() {
+// beginTurns begins a packing in turn: it finds the batches of each group that is spread.
+func (k *packing) beginTurns() {
 	k.siblings = map[*pendingGroup][]*packCandidate{}
 	for _, cand := range k.candidates {
 		if cand.batch.spreads() {
@@ -276,9 +276,9 @@ func (k *packing) nextInTurn(seed *packCandidate) *packCandidate {
 	return best
 }
 
-// tookTurns ends a packing in turn. It records which batches have remaining pods because those of other domains must be
+// endTurns ends a packing in turn. It records which batches have remaining pods because those of other domains must be
 // placed first.
-func (k *packing) tookTurns() {
+func (k *packing) endTurns() {
 	for pg, cands := range k.siblings {
 		for _, cand := range cands {
 			cand.batch.capped = false
@@ -289,7 +289,7 @@ func (k *packing) tookTurns() {
 	}
 }
 
-// findCapped is tookTurns for one constraint: a domain may exceed by maxSkew those whose pods are not placed yet. The
+// findCapped is endTurns for one constraint: a domain may exceed by maxSkew those whose pods are not placed yet. The
 // constraint's counts include the unplaced pods of a domain.
 func (k *packing) findCapped(cands []*packCandidate, s *spreadRule) {
 	waiting, open := map[int]int{}, map[int]bool{}

@@ -12,7 +12,7 @@ import (
 func TestDomainQuotaAgainstTheTwin(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		q := &domainQuota{maxSkew: 1 + r.IntN(3), floor: math.MaxInt, left: r.IntN(7)}
+		q := &skewLimits{maxSkew: 1 + r.IntN(3), floor: math.MaxInt, left: r.IntN(7)}
 		if r.IntN(3) == 0 {
 			q.floor = r.IntN(4)
 		}
@@ -41,7 +41,7 @@ func TestDomainQuotaAgainstTheTwin(t *testing.T) {
 }
 
 // dividable reports whether the pods can be divided among the domains from the given one on.
-func dividable(q *domainQuota, counts []int, got []bool, pods, from int) bool {
+func dividable(q *skewLimits, counts []int, got []bool, pods, from int) bool {
 	if from == len(counts) {
 		least := q.floor // pods that are left may stay without a node
 		for _, count := range counts {

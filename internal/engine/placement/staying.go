@@ -146,7 +146,7 @@ func (s *scheduler) placeDeferred() {
 	s.reserved.place(groups)
 	s.solver.byDepth(groups)
 	s.verifyBindOrder()
-	s.fleet.pinIdle()
+	s.fleet.pinRedundant()
 }
 
 // bindableInPlace reports whether all placed pods can be bound while these pods remain on their nodes.

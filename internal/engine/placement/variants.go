@@ -122,8 +122,8 @@ func (l *launcher) take(a *attempt) {
 	l.fleet.adopt(a.fleet)
 	for _, cand := range a.candidates {
 		cand.batch.left = cand.left
-		if cand.quota != nil {
-			l.assigner.settle(cand.pending, cand.quota)
+		if cand.skew != nil {
+			l.assigner.settle(cand.pending, cand.skew)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (l *launcher) take(a *attempt) {
 // bestOf returns the best packing of the pools.
 func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 	c := &comparison{launcher: l, pools: pools, from: len(l.fleet.bins), offerings: l.fleet.offeringsFor(cands),
-		few: l.opts.Provisioning && refines(cands)}
+		mergesEach: l.opts.Provisioning && refines(cands)}
 	limit := l.budget.spare(effortFor(cands) * max(1, l.opts.Effort))
 	forced := slices.ContainsFunc(cands, func(cand *packCandidate) bool { return cand.forced() > 1 })
 	c.try(packOrders[0], cands, math.MaxInt)
@@ -139,7 +139,7 @@ func (l *launcher) bestOf(pools []*poolState, cands []*packCandidate) *attempt {
 		if c.spent > limit || l.budget.over() {
 			break
 		}
-		if order.evenly && !forced || order.refined && !c.few {
+		if order.evenly && !forced || order.refined && !c.mergesEach {
 			continue
 		}
 		if order.learn {
@@ -170,8 +170,8 @@ type comparison struct {
 	pools     []*poolState
 	from      int
 	offerings []netOffering
-	// few: there is time to join the bins of each packing before it is compared.
-	few bool
+	// mergesEach: there is time to join the bins of each packing before it is compared.
+	mergesEach bool
 	// last is the last packing as it was packed, from which the next one learns. spent is how many candidates all of them
 	// examined.
 	last, best *attempt
@@ -183,7 +183,7 @@ func (c *comparison) try(order packOrder, cands []*packCandidate, limit int) {
 	c.last = fleet.pack(fleet.same(c.pools), untouched(cands), c.offerings, order, limit)
 	c.spent += c.last.examined
 	a := c.last
-	if c.few {
+	if c.mergesEach {
 		own := *c.last
 		own.fleet = fleet.clone(fleet.same(c.pools)...)
 		own.merged = c.launcher.on(own.fleet).merge(own.fleet.same(c.pools), c.from, own.value)
@@ -214,7 +214,7 @@ func untouched(cands []*packCandidate) []*packCandidate {
 	for i, cand := range cands {
 		slab[i] = *cand
 		slab[i].left = cand.batch.left
-		slab[i].quota = cand.batch.quota.clone()
+		slab[i].skew = cand.batch.skew.clone()
 		list[i] = &slab[i]
 	}
 	return list

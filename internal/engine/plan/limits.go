@@ -7,8 +7,8 @@ func (c *NewClaim) Use(snap *model.Snapshot) model.Use {
 	return snap.Use(c.FutureSpec(snap), c.Types())
 }
 
-// Charge adds the claim to the ledger, one of the snapshot's accounts, or returns the verdict of the limit that has no
-// room for it.
+// Charge adds the claim to the ledger, one of the snapshot's accounts, or returns the verdict of the limit that does
+// not admit it.
 func (c *NewClaim) Charge(snap *model.Snapshot, ledger model.Ledger) Verdict {
 	use := c.Use(snap)
 	if v := LimitVerdict(ledger, use); !v.OK() {
@@ -18,7 +18,7 @@ func (c *NewClaim) Charge(snap *model.Snapshot, ledger model.Ledger) Verdict {
 	return Verdict{}
 }
 
-// LimitVerdict returns the verdict of the first limit that has no room for the use.
+// LimitVerdict returns the verdict of the first limit that does not admit the use.
 func LimitVerdict(ledger model.Ledger, use model.Use) Verdict {
 	short, found := ledger.Shortage(use)
 	if !found {
