@@ -104,9 +104,6 @@ type claim struct {
 	drifted    time.Time
 	// expireAfter and grace (terminationGracePeriod) are zero for never and none.
 	expireAfter, grace time.Duration
-	// repair is the condition for which the claim is about to be deleted, ends the time at which its drain then ends.
-	repair string
-	ends   time.Time
 
 	launched, registered, initialized, terminating time.Time
 }
@@ -137,10 +134,8 @@ type node struct {
 	ready       bool
 	registered  bool
 	initialized bool
-	// silent says that the condition Ready is Unknown, turned since when. ill is since when the node has a condition
-	// that requires repair.
-	silent      bool
-	turned, ill time.Time
+	// silent says that the condition Ready is Unknown.
+	silent bool
 }
 
 func (p *pod) key() key   { return key{podKind, p.name} }

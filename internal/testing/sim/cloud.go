@@ -24,10 +24,6 @@ type machine struct {
 	bought          time.Time
 	// ending and gone are the times at which termination began and ended, or zero.
 	ending, gone time.Time
-	// muted is since when its kubelet is silent, zero while it reports; heard is since when it has reported. A hidden
-	// machine of another owner is not found by a lookup of the single machine.
-	muted, heard time.Time
-	hidden       bool
 }
 
 // cloud launches machines.
@@ -39,9 +35,6 @@ type cloud struct {
 	refused map[place]time.Time
 	// strange counts the next machines that never join.
 	strange int
-	// lies holds all wrong replies of the cloud; taken holds when machines of other owners were terminated, by id.
-	lies  []lie
-	taken map[string]time.Time
 }
 
 // alive returns the machines that cost money.
@@ -244,13 +237,12 @@ func (w *world) join(m *machine) {
 		labeled = w.marked(n, of.pool)
 	}
 	w.api.create(n)
-	m.heard = w.now
 	w.say("%s joins as %s", m.id, n.name)
 	if labeled { // DaemonSets tolerate the taints of a node that has not registered
 		w.daemon(n)
 	}
 	w.after(w.between(200*time.Millisecond, 5*time.Second), func() {
-		if m.speaks() {
+		if m.gone.IsZero() {
 			w.api.update(n.key(), n.uid, 0, func(o object) { o.(*node).turn(true, false) })
 			w.after(w.between(0, 3*time.Second), func() { w.daemon(n) })
 		}

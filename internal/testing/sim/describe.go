@@ -85,9 +85,6 @@ func nodeSpec(c *claim, n *node) model.NodeSpec {
 	if c.grace > 0 && !c.deleting.IsZero() {
 		spec.DrainEnds = c.deleting.Add(c.grace)
 	}
-	if !c.ends.IsZero() && !c.deleting.IsZero() {
-		spec.DrainBounded, spec.DrainEnds = true, c.ends
-	}
 	if c.expireAfter > 0 {
 		spec.ExpiresAt = c.created.Add(c.expireAfter)
 	}

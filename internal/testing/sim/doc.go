@@ -28,10 +28,8 @@
 //     concurrently from the watch's objects, with optimistic locks, as in controller/nodeclaim and controller/node:
 //     launch, register, initialize, liveness, drift, expiry, drain, terminate, finalize, collect garbage. Startup
 //     taints do not exist.
-//   - In worlds from the seeds Witnessed and Wide on, the garbage collector, node repair and the limit on involuntary
-//     removals are those of production (package removals, removing.go). In a fifth of these worlds the cloud gives
-//     wrong replies (lies.go): involuntary.go has the properties. In other worlds garbage collection is a model, and
-//     node repair does not exist.
+//   - Garbage collection is a model, and node repair does not exist. Package world runs those of production, with a cloud
+//     that gives wrong replies.
 //   - Histories from the seed Related on have apps with topology spread, affinity or anti-affinity, or with disks
 //     that stay in the zone of their first pod (relation.go). The simulated kube-scheduler follows these rules in an
 //     independent implementation.
@@ -56,5 +54,5 @@
 // Limits of the simulation: a watch that lags by more than guard.CordonQuiet may hide a pod that was bound just before
 // the taint. Its node is removed, and the pod is drained like any other.
 //
-// The package must not know Kubernetes' clients or clocks. Package removals translates for the controllers that do.
+// The package must not know Kubernetes' clients or clocks.
 package sim

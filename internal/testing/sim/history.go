@@ -60,9 +60,8 @@ func Parse(text string) (History, error) {
 		if d.At, err = time.ParseDuration(at); err != nil {
 			return History{}, fmt.Errorf("line %d: time of %s: %w", i+1, d.What, err)
 		}
-		if !slices.Contains(mischief, d.What) && !slices.Contains(rarely, d.What) && !slices.Contains(widely, d.What) &&
-			!slices.Contains(doubtfully, d.What) && d.What != "limits" {
-			all := slices.Concat(mischief, rarely, widely, doubtfully, []string{"limits"})
+		if !slices.Contains(mischief, d.What) && !slices.Contains(rarely, d.What) && !slices.Contains(widely, d.What) && d.What != "limits" {
+			all := slices.Concat(mischief, rarely, widely, []string{"limits"})
 			return History{}, fmt.Errorf("line %d: %q is no disturbance, want one of %s", i+1, d.What, strings.Join(all, ", "))
 		}
 		h.Disturbances = append(h.Disturbances, d)
@@ -104,9 +103,6 @@ func NewHistory(seed uint64) History {
 	}
 	if limited(seed) {
 		limitAgain(&h, at)
-	}
-	if doubtful(seed) {
-		doubt(&h, at)
 	}
 	return h
 }
@@ -154,8 +150,6 @@ func (w *world) disturb(d Disturbance) {
 	default:
 		if slices.Contains(widely, d.What) {
 			w.disturbWidely(d)
-		} else if slices.Contains(doubtfully, d.What) {
-			w.disturbDoubtfully(d)
 		} else if !w.disturbRules(d) {
 			w.disturbCloud(d)
 		}
@@ -274,9 +268,6 @@ func Run(h History, opts Options) *Result {
 		end = max(end, d.At)
 	}
 	calm := epoch.Add(end + time.Minute)
-	if doubtful(h.Seed) {
-		calm = calm.Add(lastLie)
-	}
 	if w.setting.late != nil {
 		calm = calm.Add(lastLate)
 	}
@@ -294,11 +285,7 @@ func (w *world) settle(until time.Time) {
 	w.disturbed = w.now
 	w.calm, w.crash, w.cloud.strange, w.ambush, w.starved, w.skew = true, 0, 0, nil, time.Time{}, 0
 	w.cloud.drought(0)
-	w.tellTruth()
 	w.punctual()
-	if w.witnessed {
-		w.after(patienceOfOperator, w.operate)
-	}
 	w.lastForEver()
 	w.check.most = mostLate(w)
 	end := newDeadline(w, until)

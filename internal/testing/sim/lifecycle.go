@@ -8,8 +8,6 @@ import (
 
 // Times that differ from production's.
 const (
-	// leak is the age below which a machine without a claim is kept.
-	leak = 5 * time.Minute
 	// podEvent is the shortest time between two notes of a pod event on a claim.
 	podEvent = 5 * time.Second
 	// podGrace is when pods are deleted by force before the end of a drain.
@@ -45,14 +43,7 @@ func (p *process) reconcile() {
 	}
 	if !p.w.now.Before(p.collect) {
 		p.collect = p.w.now.Add(timers.Collection)
-		if p.removals == nil {
-			p.collectGarbage()
-		} else {
-			p.collectWitnessed()
-		}
-	}
-	if p.removals != nil {
-		p.repairNodes()
+		p.collectGarbage()
 	}
 }
 
@@ -198,9 +189,9 @@ func (p *process) finalize(c *claim, n *node) {
 	}
 	p.pause(c, time.Second)
 	p.chore("take down the machine of claim "+c.name, func() {
-		ids, waiting := p.machinesOf(c)
-		for _, id := range ids {
-			waiting = p.w.cloud.dismiss(id) || waiting
+		waiting := false
+		for _, id := range p.machinesOf(c) {
+			waiting = p.w.cloud.terminate(id) || waiting
 		}
 		switch {
 		case !waiting:
@@ -214,21 +205,20 @@ func (p *process) finalize(c *claim, n *node) {
 }
 
 // machinesOf searches the cloud's list for a claim without a known machine, unless the cloud has replied that there
-// is none. It reports whether the list must be read again.
-func (p *process) machinesOf(c *claim) (ids []string, again bool) {
+// is none.
+func (p *process) machinesOf(c *claim) (ids []string) {
 	if id := p.machineOf(c); id != "" {
-		return []string{id}, false
+		return []string{id}
 	}
 	if said := p.calls[c.uid]; said != nil && !said.lost {
-		return nil, false
+		return nil
 	}
-	list, err := p.w.cloud.answerMachines()
-	for _, m := range list {
-		if m.Claim == c.name {
-			ids = append(ids, m.ID)
+	for _, m := range p.w.cloud.alive() {
+		if m.claim == c.name {
+			ids = append(ids, m.id)
 		}
 	}
-	return ids, err != nil
+	return ids
 }
 
 // drain evicts the pods of a node that is being deleted, terminates its machine and removes its finalizer.
@@ -260,7 +250,7 @@ func (p *process) drain(n *node) {
 		return
 	}
 	p.chore("take down node "+n.name, func() {
-		if !p.w.cloud.dismiss(n.provider) {
+		if !p.w.cloud.terminate(n.provider) {
 			p.w.api.remove(n.key(), n.uid)
 		}
 	})
@@ -271,8 +261,6 @@ func (p *process) deadlineOf(n *node) time.Time {
 	for _, c := range list[*claim](p.view.watched(claimKind)) {
 		switch {
 		case c.provider != n.provider || c.deleting.IsZero():
-		case !c.ends.IsZero():
-			return c.ends
 		case c.grace > 0:
 			return c.deleting.Add(c.grace)
 		}
@@ -319,7 +307,7 @@ func (p *process) collectGarbage() {
 		}
 	}
 	for _, m := range p.w.cloud.alive() {
-		if m.ending.IsZero() && !shown[m.id] && !unlaunched[m.claim] && p.w.now.Sub(m.bought) > leak {
+		if m.ending.IsZero() && !shown[m.id] && !unlaunched[m.claim] && p.w.now.Sub(m.bought) > timers.LeakUnnoted {
 			p.chore("end leaked "+m.id, func() { p.w.cloud.terminate(m.id) })
 		}
 	}

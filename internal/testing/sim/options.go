@@ -9,7 +9,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/reserve"
 	"github.com/karpenter-go/karpenter/internal/testing/audit"
-	"github.com/karpenter-go/karpenter/internal/testing/sim/removals"
 )
 
 // Options holds the decision functions of the process. Production returns the production functions; tests replace one
@@ -34,8 +33,6 @@ type Options struct {
 	// Forget reports whether the own write to the object is dropped: the process then knows only what the watch has
 	// shown.
 	Forget func(object string) bool
-	// Removals wraps the view of the world by the production controllers that remove machines, and their writes.
-	Removals func(removals.World) removals.World
 	// Skip lists properties that are not checked, so that a bug that violates several is reported by another.
 	Skip []string
 	// Neutral is the only change that the property Neutral tries, with each plan; "" for all in turn.

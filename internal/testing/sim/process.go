@@ -9,7 +9,6 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/internal/testing/sim/removals"
 )
 
 // process is one run of the controller. All of its state is in memory, and is lost when it dies.
@@ -45,13 +44,6 @@ type process struct {
 	launches futile.Launches
 	left     []model.Departure
 	collect  time.Time
-	// removals holds the production controllers that remove machines, nil in worlds that model them; rounds counts
-	// the successful rounds of collection. repairs holds the nodes that repair has examined, by UID. doing is the
-	// current activity of the controllers.
-	removals *removals.Controllers
-	rounds   int
-	repairs  map[string]repaired
-	doing    doing
 }
 
 // write is one API write, or one call to the cloud.
@@ -73,16 +65,8 @@ func newProcess(w *world, id int) *process {
 	if w.setting.preemption != nil {
 		clear(w.setting.preemption.known)
 	}
-	p := &process{w: w, id: id, view: newView(w.api), store: newStore(w.setting), nominated: map[string]time.Time{},
+	return &process{w: w, id: id, view: newView(w.api), store: newStore(w.setting), nominated: map[string]time.Time{},
 		calls: map[string]*call{}, again: map[string]time.Time{}, collect: w.now.Add(timers.Collection)}
-	if w.witnessed {
-		var shown removals.World = witness{p}
-		if w.opts.Removals != nil {
-			shown = w.opts.Removals(shown)
-		}
-		p.removals, p.repairs, p.collect = removals.New(shown), map[string]repaired{}, w.now
-	}
-	return p
 }
 
 // wake runs one turn of the process.

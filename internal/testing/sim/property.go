@@ -73,15 +73,6 @@ type checks struct {
 	sent map[string]sending
 	// late counts commands that begin in an undisturbed world, most is the permitted number.
 	late, most int
-	// gone holds the involuntary removals of machines that were alive, sizes the numbers of machines, allowed is
-	// until when the operator allows any number of removals.
-	gone    []removed
-	sizes   []size
-	allowed time.Time
-	// overdue are the machines that involuntary removals had to end when the cloud's replies became correct.
-	overdue map[string]bool
-	// idle is since when pods are pending although they could have a node and none is being launched, by UID.
-	idle map[string]time.Time
 	// told is the last plan that was checked.
 	told string
 	// vain holds what was in vain so far.

@@ -44,9 +44,6 @@ func (w *world) atRest() bool {
 	if past := w.setting.past; len(past) > 0 && w.now.Sub(past[len(past)-1].until) < recently {
 		return false
 	}
-	if w.paused() {
-		return false
-	}
 	return !slices.ContainsFunc(w.api.claims(), func(c *claim) bool {
 		if !c.deleting.IsZero() {
 			return !w.held(c)
@@ -70,7 +67,7 @@ func (w *world) held(c *claim) bool {
 		}
 		held = true
 		kept := slices.ContainsFunc(w.api.pdbs(), func(b *pdb) bool { return b.app == p.app && !b.lets(p) })
-		if c.grace > 0 || !c.ends.IsZero() || !kept && !p.protected.After(w.now) {
+		if c.grace > 0 || !kept && !p.protected.After(w.now) {
 			return false
 		}
 	}

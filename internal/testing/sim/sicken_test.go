@@ -12,58 +12,39 @@ import (
 // controller, which plans by the taint, launches a node for a pod that waits meanwhile. The taint is removed with the
 // condition.
 func TestNotReadyNodesTakeNoPods(t *testing.T) {
-	for name, condition := range map[string]struct{ begins, ends func(*world) }{
-		"False": {func(w *world) {
-			for range w.api.nodes() {
-				w.sicken(Disturbance{Much: 95})
-			}
-		}, func(*world) {}},
-		"Unknown": {func(w *world) {
-			for _, n := range w.api.nodes() {
-				w.cloud.machine(n.provider).muted = w.now.Add(-silenceAfter)
-			}
-		}, func(w *world) {
-			for _, n := range w.api.nodes() {
-				w.unmute(w.cloud.machine(n.provider), n)
-			}
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := quietWorld()
-			w.witnessed = true
-			run := func(d time.Duration) {
-				for until := w.now.Add(d); w.failure == nil && w.next(until); {
-				}
-			}
-			run(5 * time.Minute)
-			nodes, launched := w.api.nodes(), len(w.cloud.ledger)
-			condition.begins(w)
-			run(10 * time.Second)
-			w.deletePod(w.api.pods()[slices.IndexFunc(w.api.pods(), func(p *pod) bool { return !p.daemon })])
-			run(70 * time.Second)
-			if more := len(w.cloud.ledger) - launched; more != 1 {
-				t.Errorf("%d machines are launched for a pod beside nodes that are not ready, want 1", more)
-			}
-			for _, n := range nodes {
-				if n = w.api.node(n.name); n.ready || len(n.taints) != 1 {
-					t.Errorf("%s is ready: %t, its taints are %v, want the taint of the condition", n.name, n.ready, n.taints)
-				}
-			}
-			condition.ends(w)
-			run(time.Minute)
-			for _, n := range w.api.nodes() {
-				if !n.ready || len(n.taints) > 0 {
-					t.Errorf("%s is ready: %t, its taints are %v, want a ready node without taints", n.name, n.ready, n.taints)
-				}
-			}
-			if w.failure != nil {
-				t.Error(w.failure)
-			}
-		})
+	w := quietWorld()
+	run := func(d time.Duration) {
+		for until := w.now.Add(d); w.failure == nil && w.next(until); {
+		}
+	}
+	run(5 * time.Minute)
+	nodes, launched := w.api.nodes(), len(w.cloud.ledger)
+	for range w.api.nodes() {
+		w.sicken(Disturbance{Much: 95})
+	}
+	run(10 * time.Second)
+	w.deletePod(w.api.pods()[slices.IndexFunc(w.api.pods(), func(p *pod) bool { return !p.daemon })])
+	run(70 * time.Second)
+	if more := len(w.cloud.ledger) - launched; more != 1 {
+		t.Errorf("%d machines are launched for a pod beside nodes that are not ready, want 1", more)
+	}
+	for _, n := range nodes {
+		if n = w.api.node(n.name); n.ready || len(n.taints) != 1 {
+			t.Errorf("%s is ready: %t, its taints are %v, want the taint of the condition", n.name, n.ready, n.taints)
+		}
+	}
+	run(time.Minute)
+	for _, n := range w.api.nodes() {
+		if !n.ready || len(n.taints) > 0 {
+			t.Errorf("%s is ready: %t, its taints are %v, want a ready node without taints", n.name, n.ready, n.taints)
+		}
+	}
+	if w.failure != nil {
+		t.Error(w.failure)
 	}
 }
 
-// TestNodesWithoutMachineAreUnreachable checks the same for worlds that model garbage collection.
+// TestNodesWithoutMachineAreUnreachable checks the same for nodes without a machine.
 func TestNodesWithoutMachineAreUnreachable(t *testing.T) {
 	w := quietWorld()
 	for w.failure == nil && w.next(epoch.Add(5*time.Minute)) {

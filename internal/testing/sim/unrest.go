@@ -93,7 +93,7 @@ func (w *world) sicken(d Disturbance) {
 	}
 	turn(false)
 	w.after(time.Duration(5+d.Much%100)*time.Second, func() {
-		if w.cloud.machine(n.provider).speaks() {
+		if w.cloud.machine(n.provider).gone.IsZero() {
 			turn(true)
 		}
 	})

@@ -117,7 +117,11 @@ func (c *checks) movedEarly(q *pod) {
 		}
 	}
 	c.evictions++
-	if c.w.now.Sub(q.bound) < c.staying(q, nil) {
+	var from *claim
+	if n := c.w.api.node(q.node); n != nil {
+		from = c.fleet().of(n)
+	}
+	if c.w.now.Sub(q.bound) < c.staying(q, from) {
 		note(&c.vain.moves, q.app, &attempt{at: c.w.now, pods: pods, name: q.name, shown: c.w.now})
 	}
 }
@@ -236,6 +240,16 @@ func (c *checks) fleet() fleet {
 		}
 	}
 	return f
+}
+
+// of returns the claim of a node, nil for none.
+func (f fleet) of(n *node) *claim {
+	for _, of := range f.claims {
+		if of.provider == n.provider {
+			return of
+		}
+	}
+	return nil
 }
 
 // judge decides whether the purchase is in vain so far. It reports whether a pod has stayed on its node.

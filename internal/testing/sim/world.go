@@ -32,15 +32,12 @@ type world struct {
 	// controller, off by skew, is unreliable.
 	throttled, quota, wrong time.Time
 	skew                    time.Duration
-	// truth is when the cloud stopped giving wrong replies; notes holds the annotations of pools.
-	truth time.Time
-	notes map[string]map[string]string
-	crash int
-	calm  bool
+	crash                   int
+	calm                    bool
 	// disturbed is when the last disturbance happened.
 	disturbed time.Time
-	// related: pods may have constraints on each other. witnessed: removals pass through the production controllers.
-	related, witnessed bool
+	// related: pods may have constraints on each other.
+	related bool
 	// ambush waits for its moment; nil if there is none.
 	ambush *Disturbance
 
@@ -63,10 +60,9 @@ type world struct {
 func newWorld(seed uint64, opts Options) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 0x5eed)), opts: opts, assumed: map[string]string{}, placing: map[string]*pod{}, zones: map[string]string{}, untainted: map[string]time.Time{}, owned: -1, recounted: -1}
 	w.now = epoch
-	w.setting, w.related, w.witnessed = newSetting(seed, w.rng), related(seed), witnessed(seed)
-	w.notes = map[string]map[string]string{}
+	w.setting, w.related = newSetting(seed, w.rng), related(seed)
 	w.api = newAPI(func() time.Time { return w.now })
-	w.cloud = &cloud{w: w, refused: map[place]time.Time{}, taken: map[string]time.Time{}}
+	w.cloud = &cloud{w: w, refused: map[place]time.Time{}}
 	w.check = newChecks(w)
 	w.say("%d pools, %d types, %d apps, %d daemons, watches lag up to %v", len(w.setting.pools), len(w.setting.types),
 		len(w.setting.apps), len(w.setting.daemons), w.setting.lag)
@@ -323,9 +319,7 @@ func (w *world) sweep() {
 	for _, n := range w.api.nodes() {
 		m := w.cloud.machine(n.provider)
 		switch {
-		case m.speaks():
-		case w.witnessed && (n.registered || m.gone.IsZero()):
-			w.silence(n, m)
+		case m.gone.IsZero():
 		case !n.registered:
 			w.api.remove(n.key(), n.uid)
 		case n.ready:
@@ -341,14 +335,9 @@ func (w *world) sweep() {
 			w.api.remove(p.key(), p.uid)
 			continue
 		}
-		if m := w.cloud.machine(n.provider); !m.speaks() && w.now.Sub(m.silentSince()) > lostAfter && !p.daemon {
+		if m := w.cloud.machine(n.provider); !m.gone.IsZero() && w.now.Sub(m.gone) > lostAfter && !p.daemon {
 			w.api.remove(p.key(), p.uid)
 		}
 	}
 	w.check.inVain()
-	if w.witnessed {
-		w.check.measure()
-		w.check.replacedSoon()
-		w.check.provisions()
-	}
 }
