@@ -8,7 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,7 +18,9 @@ import (
 
 	"github.com/awslabs/operatorpkg/status"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 )
 
 // api is the API server. Its objects are immutable: a change is a new object.
@@ -249,6 +253,14 @@ func specOf(o client.Object) any {
 	case *karpv1.NodeClaim:
 		return o.Spec
 	case *karpv1.NodePool:
+		return o.Spec
+	case *autoscalingv1beta1.CapacityBuffer:
+		return o.Spec
+	case *karpv1alpha1.NodeOverlay:
+		return o.Spec
+	case *appsv1.ReplicaSet:
+		return o.Spec
+	case *policyv1.PodDisruptionBudget:
 		return o.Spec
 	}
 	return nil

@@ -28,6 +28,9 @@ type caller struct {
 	from *shelves
 	// permit is asked before each write. An error ends the write.
 	permit func(text string) error
+	evict  func(*corev1.Pod) error
+	// answer is asked after each write. An error means that the process does not learn of its success.
+	answer func() error
 	// renewed returns when the Lease of a node was renewed.
 	renewed func(node string) time.Time
 }
@@ -101,7 +104,7 @@ func (c *caller) Create(_ context.Context, object client.Object, _ ...client.Cre
 		return apierrors.NewAlreadyExists(resourceOf(kindOf(object)), object.GetName())
 	}
 	fill(object, created.DeepCopyObject())
-	return nil
+	return c.answer()
 }
 
 // Delete implements client.Writer.
@@ -120,7 +123,7 @@ func (c *caller) Delete(_ context.Context, object client.Object, opts ...client.
 		return apierrors.NewConflict(resourceOf(kindOf(object)), object.GetName(), errors.New("a precondition does not hold"))
 	}
 	c.api.delete(live, o.GracePeriodSeconds)
-	return nil
+	return c.answer()
 }
 
 // Patch implements client.Writer.
@@ -149,7 +152,7 @@ func (c *caller) patch(object client.Object, patch client.Patch, manager string,
 	}
 	c.api.write(live, after)
 	fill(object, after.DeepCopyObject())
-	return nil
+	return c.answer()
 }
 
 func text(o client.Object) string { return fmt.Sprintf("%s %s", kindOf(o).Name(), o.GetName()) }
@@ -183,6 +186,5 @@ func (p *part) Create(_ context.Context, object, _ client.Object, _ ...client.Su
 	if live == nil || live.GetUID() != object.GetUID() {
 		return apierrors.NewNotFound(resourceOf(kindOf(object)), object.GetName())
 	}
-	p.caller.api.delete(live, nil)
-	return nil
+	return errors.Join(p.caller.evict(live.(*corev1.Pod)), p.caller.answer())
 }

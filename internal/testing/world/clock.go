@@ -17,6 +17,23 @@ type Clock struct {
 	count  int
 }
 
+// reading is what processes read from the clock of their machine, which may be wrong. Their timers, and the API server's
+// clock, are right.
+type reading struct {
+	*Clock
+
+	ahead time.Duration
+}
+
+// Now implements clock.PassiveClock.
+func (r *reading) Now() time.Time { return r.now.Add(r.ahead) }
+
+// Since implements clock.PassiveClock.
+func (r *reading) Since(t time.Time) time.Duration { return r.Now().Sub(t) }
+
+// Ahead returns how far it is ahead of the API server's clock.
+func (r *reading) Ahead() time.Duration { return r.ahead }
+
 type occurrence struct {
 	at    time.Time
 	order int

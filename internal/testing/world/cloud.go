@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -15,6 +16,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
@@ -56,14 +58,25 @@ func (p *provider) NodeClasses() []client.Object {
 }
 
 // Declared implements cloud.Provider.
-func (p *provider) Declared() cloud.Declared { return cloud.Declared{WellKnown: p.world.config.Labels} }
+func (p *provider) Declared() cloud.Declared {
+	return cloud.Declared{WellKnown: p.world.config.Labels, ReservationKey: kwok.ReservationKey(p.world.config.Types)}
+}
 
 // Ready implements cloud.Provider.
 func (p *provider) Ready(context.Context, cloud.ClassRef) error { return nil }
 
 // Catalog implements cloud.Provider.
 func (p *provider) Catalog(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
-	return p.world.config.Types, nil
+	return p.types(), nil
+}
+
+// types returns what the cloud offers now.
+func (p *provider) types() []cloud.InstanceType {
+	used := map[string]int{}
+	for _, m := range p.machines {
+		used[m.Labels[kwok.LabelReservation]]++
+	}
+	return kwok.WithUse(p.world.config.Types, used, p.world.Clock.now)
 }
 
 func providerID(claim *karpv1.NodeClaim) string { return "world:///" + string(claim.UID) }
@@ -75,7 +88,13 @@ func (p *provider) Launch(_ context.Context, claim *karpv1.NodeClaim) (*cloud.Ma
 		return &m.Machine, nil
 	}
 	need := cloud.NeedOf(claim)
-	choices := slices.DeleteFunc(need.Choices(p.world.config.Types), func(c cloud.Choice) bool { return !c.Offering.Available })
+	types := p.types()
+	if w := p.world; w.process != nil {
+		types = w.process.store.Overlaid(claim.Labels[karpv1.LabelNodePool], types)
+	}
+	choices := slices.DeleteFunc(need.Choices(types), func(c cloud.Choice) bool {
+		return !c.Offering.Available || c.Offering.ReservationID != "" && c.Offering.ReservationCount == 0
+	})
 	if len(choices) == 0 {
 		return nil, &cloud.InsufficientCapacityError{Message: "claim " + claim.Name + " allows no offering"}
 	}
@@ -145,7 +164,11 @@ func (c called) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.Mac
 	if err := c.permit("launch " + claim.Name); err != nil {
 		return nil, err
 	}
-	return c.provider.Launch(ctx, claim)
+	m, err := c.provider.Launch(ctx, claim)
+	if lost := c.world.answer(); lost != nil {
+		return nil, lost
+	}
+	return m, err
 }
 
 // Terminate implements cloud.Provider.
@@ -154,5 +177,5 @@ func (c called) Terminate(ctx context.Context, id string) error {
 		return err
 	}
 	c.world.removals.ends(id)
-	return c.provider.Terminate(ctx, id)
+	return errors.Join(c.provider.Terminate(ctx, id), c.world.answer())
 }

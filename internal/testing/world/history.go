@@ -14,13 +14,23 @@ import (
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/cloud/kwok"
 )
 
 // Features of a world, in the order in which a history lists them.
 const (
+	// Buffers: a CapacityBuffer, whose number of pods changes.
+	Buffers = "buffers"
+	// Clocks: the clock of the controller's machine is wrong by up to ten minutes, for two minutes.
+	Clocks = "clocks"
 	// Crashes: processes end between any two writes.
 	Crashes = "crashes"
+	// Expiry: nodes expire after some minutes.
+	Expiry = "expiry"
+	// Flaky: the API server refuses writes for a while, or executes them and its answer is lost.
+	Flaky = "flaky"
 	// Late: watches lag by up to three seconds.
 	Late = "late"
 	// Lies: the cloud gives wrong replies, kubelets fall silent, nodes have conditions that require repair, and machines end.
@@ -28,6 +38,16 @@ const (
 	// Limits of pools, and Quotas over all pools, may leave pods without a node.
 	Limits = "limits"
 	Quotas = "quotas"
+	// Overlays change the price of spot capacity.
+	Overlays = "overlays"
+	// PDBs: PodDisruptionBudgets of some apps.
+	PDBs = "pdbs"
+	// Protected: pods forbid their disruption at times.
+	Protected = "protected"
+	// Replicas: nodes are launched for pods that ReplicaSets ask for, before they exist.
+	Replicas = "replicas"
+	// Reservations: some nodes are paid already, as many as the reservation has.
+	Reservations = "reservations"
 	// Rollouts: the templates of pools change.
 	Rollouts = "rollouts"
 	// Spread: some apps spread over zones or have anti-affinity to themselves.
@@ -40,7 +60,7 @@ const (
 
 // Features returns all features.
 func Features() []string {
-	return []string{Crashes, Late, Lies, Limits, Quotas, Rollouts, Spread, Spot, Static}
+	return []string{Buffers, Clocks, Crashes, Expiry, Flaky, Late, Lies, Limits, Quotas, Overlays, PDBs, Protected, Replicas, Reservations, Rollouts, Spread, Spot, Static}
 }
 
 // History is a world, what happens in it, and what must be true in the end. Its text is a seed and a set of features.
@@ -97,7 +117,6 @@ type play struct {
 	*World
 
 	random *rand.Rand
-	pools  []*karpv1.NodePool
 	apps   []*corev1.Pod
 	// trace is what happened.
 	trace []string
@@ -122,9 +141,12 @@ func (h History) Run(plant func(*Parts)) (trace []string, failure error) {
 
 // draw draws the world.
 func (p *play) draw(plant func(*Parts)) Config {
-	config := Config{Seed: p.Seed, Now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Types: types8(), Plant: plant,
+	config := Config{Judge: true, Seed: p.Seed, Now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), Types: types8(), Plant: plant,
 		Log: func(line string) { p.trace = append(p.trace, line) }}
-	config.Disruption.Static = p.has(Static)
+	config.Disruption.Static, config.Overlays, config.Replicas = p.has(Static), p.has(Overlays), p.has(Replicas)
+	if p.has(Reservations) {
+		config.Types = reserved(config.Types)
+	}
 	if p.has(Late) {
 		config.Lag = 3 * time.Second
 	}
@@ -163,16 +185,16 @@ func (p *play) settings(random *rand.Rand, config *Config) {
 			pool.Spec.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(fmt.Sprint(8 * (1 + random.IntN(6))))}
 		}
 		pool.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: []string{"10%", "50%", "100%", "1"}[random.IntN(4)]}}
+		if p.has(Expiry) && random.IntN(2) == 0 {
+			pool.Spec.Template.Spec.ExpireAfter = karpv1.DurationOf(time.Duration(5+random.IntN(25)) * time.Minute)
+		}
 		pool.Spec.Disruption.ConsolidateAfter = karpv1.DurationOf(time.Duration(random.IntN(3)) * 30 * time.Second)
-		p.pools = append(p.pools, pool)
+		config.Objects = append(config.Objects, pool)
 	}
 	if p.has(Static) {
 		pool := newPool("static", 0)
 		pool.Spec.Replicas = new(int64(random.IntN(4)))
-		p.pools = append(p.pools, pool)
-	}
-	for _, pool := range p.pools {
-		config.Objects = append(config.Objects, pool.DeepCopy())
+		config.Objects = append(config.Objects, pool)
 	}
 	if p.has(Quotas) {
 		quota := &autoscalingv1beta1.CapacityQuota{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
@@ -183,6 +205,38 @@ func (p *play) settings(random *rand.Rand, config *Config) {
 	for i := range 2 + random.IntN(4) {
 		p.apps = append(p.apps, p.app(random, fmt.Sprintf("app-%d", i)))
 	}
+	for _, app := range p.apps {
+		if p.has(PDBs) && random.IntN(2) == 0 {
+			config.Objects = append(config.Objects, pdbOf(random, app))
+		}
+		if p.has(Replicas) {
+			config.Objects = append(config.Objects, replicaSetOf(app))
+		}
+	}
+	if p.has(Buffers) {
+		config.Objects = append(config.Objects, bufferOf("spare", int64(100+random.IntN(30)*100), int32(random.IntN(5)))...)
+	}
+	if p.has(Overlays) {
+		config.Objects = append(config.Objects, spotOverlay())
+	}
+}
+
+// spotOverlay makes spot capacity dearer.
+func spotOverlay() *karpv1alpha1.NodeOverlay {
+	o := &karpv1alpha1.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "spot"}}
+	o.Spec.PriceAdjustment = new("+10%")
+	o.Spec.Requirements = []karpv1alpha1.Requirement{{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{karpv1.CapacityTypeSpot}}}
+	return o
+}
+
+// reserved adds a reservation of the first type in zone a.
+func reserved(types []cloud.InstanceType) []cloud.InstanceType {
+	types = slices.Clone(types)
+	t := &types[1]
+	t.Offerings = append(slices.Clone(t.Offerings), cloud.Offering{Zone: "a", CapacityType: karpv1.CapacityTypeReserved, Price: 0.0001,
+		Available: true, ReservationID: "res-1", ReservationCount: 3,
+		Requirements: []cloud.Requirement{{Key: kwok.LabelReservation, Operator: "In", Values: []string{"res-1"}}}})
+	return types
 }
 
 func newPool(name string, weight int32) *karpv1.NodePool {
@@ -222,26 +276,62 @@ func (p *play) app(random *rand.Rand, name string) *corev1.Pod {
 
 // disturb draws something that happens.
 func (p *play) disturb(random *rand.Rand) {
-	app, pool, much := p.apps[random.IntN(len(p.apps))], p.pools[random.IntN(len(p.pools))], random.IntN(12)
-	switch what := random.IntN(8); {
+	app, what, much := p.apps[random.IntN(len(p.apps))], random.IntN(12), random.IntN(12)
+	if p.change(what, much, random) {
+		return
+	}
+	switch {
 	case what == 0 && p.has(Crashes):
 		p.Crash(1 + random.IntN(25))
-	case what == 1 && p.has(Rollouts):
-		p.log("-- roll out " + pool.Name)
-		edit(p.api, pool, func(o *karpv1.NodePool) {
-			o.Spec.Template.ObjectMeta.Labels = map[string]string{"revision": fmt.Sprint(much)}
-		})
-	case what == 2 && p.has(Spot):
+	case what == 1 && p.has(Spot):
 		if names := p.Spot(); len(names) > 0 {
 			p.log("-- interrupt " + names[much%len(names)])
 			p.Interrupt(names[much%len(names)])
 		}
-	case what == 3 && p.has(Static) && pool.Spec.Replicas != nil:
-		edit(p.api, pool, func(o *karpv1.NodePool) { o.Spec.Replicas = new(int64(much % 5)) })
-	case (what == 4 || what == 5) && p.has(Lies):
+	case what <= 3 && p.has(Lies):
 		p.doubt(random.IntN(6), random.IntN(1000), random.IntN(1000))
+	case what == 4 && p.has(Clocks):
+		p.read.ahead = time.Duration(2*much-11) * 50 * time.Second
+		p.log(fmt.Sprintf("-- the clock of the controller is wrong by %v", p.read.ahead))
+		p.Clock.in(2*time.Minute, func() { p.read.ahead = 0 })
+	case what == 5 && p.has(Flaky):
+		p.log("-- the API server is flaky")
+		p.flaky = p.Clock.now.Add(time.Duration(10+much*10) * time.Second)
+		fallthrough
 	default:
 		p.log(fmt.Sprintf("-- scale %s to %d", app.Labels["app"], much))
 		p.Scale(app, much)
 	}
+}
+
+// change changes an object other than pods. It returns false if the world has none of the kind.
+func (p *play) change(what, much int, random *rand.Rand) bool {
+	pools := p.nodePools()
+	app, pool := p.apps[random.IntN(len(p.apps))], pools[random.IntN(len(pools))]
+	switch {
+	case what == 6 && p.has(Rollouts):
+		p.log("-- roll out " + pool.Name)
+		edit(p.api, pool, func(o *karpv1.NodePool) {
+			o.Spec.Template.ObjectMeta.Labels = map[string]string{"revision": fmt.Sprint(much)}
+		})
+	case what == 7 && p.has(Static) && pool.Spec.Replicas != nil:
+		p.log(fmt.Sprintf("-- %s wants %d nodes", pool.Name, much%5))
+		edit(p.api, pool, func(o *karpv1.NodePool) { o.Spec.Replicas = new(int64(much % 5)) })
+	case what == 8 && p.has(Buffers):
+		p.log(fmt.Sprintf("-- the buffer wants %d", much%6))
+		for _, b := range listOf[*autoscalingv1beta1.CapacityBuffer](p.api) {
+			edit(p.api, b, func(o *autoscalingv1beta1.CapacityBuffer) { o.Spec.Replicas = new(int32(much % 6)) })
+		}
+	case what == 9 && p.has(Overlays):
+		p.log(fmt.Sprintf("-- spot costs %d0%% more", much))
+		for _, overlay := range listOf[*karpv1alpha1.NodeOverlay](p.api) {
+			edit(p.api, overlay, func(o *karpv1alpha1.NodeOverlay) { o.Spec.PriceAdjustment = new(fmt.Sprintf("+%d0%%", much)) })
+		}
+	case what == 10 && p.has(Protected):
+		p.log(fmt.Sprintf("-- %s forbids disruption: %t", app.Labels["app"], much%2 == 0))
+		p.protect(app, much%2 == 0)
+	default:
+		return false
+	}
+	return true
 }

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,14 +28,22 @@ var (
 	histories = flag.Uint64("histories", 40, "how many histories happen")
 )
 
-// TestHistories plays random histories.
+// TestHistories plays random histories, as many concurrently as there are processors.
 func TestHistories(t *testing.T) {
-	for seed := *first; seed < *first+*histories; seed++ {
-		h := world.NewHistory(seed)
-		if trace, err := h.Run(nil); err != nil {
-			report(t, h, trace, err)
-		}
+	var next atomic.Uint64
+	var playing sync.WaitGroup
+	next.Store(*first)
+	for range runtime.GOMAXPROCS(0) {
+		playing.Go(func() {
+			for seed := next.Add(1) - 1; seed < *first+*histories; seed = next.Add(1) - 1 {
+				h := world.NewHistory(seed)
+				if trace, err := h.Run(nil); err != nil {
+					report(t, h, trace, err)
+				}
+			}
+		})
 	}
+	playing.Wait()
 }
 
 func report(t *testing.T, h world.History, trace []string, err error) {

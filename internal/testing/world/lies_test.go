@@ -15,9 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/controller/provision"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/pause"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
 	"github.com/karpenter-go/karpenter/internal/testing/world"
 )
 
@@ -142,16 +144,7 @@ func TestPlantedRemovals(t *testing.T) {
 		"few at a time":     wrong{unlimited: true}.plant,
 		"replaced soon":     wrong{idle: true}.plant,
 		"resumes by itself": wrong{stuck: true}.plant,
-		"provisions on": func(p *world.Parts) {
-			schedule, passes := p.Provision.Schedule, 0
-			p.Provision.Schedule = func(snap *model.Snapshot) *plan.Provision {
-				decided := schedule(snap)
-				if passes++; passes > 10 {
-					decided.Claims = nil
-				}
-				return decided
-			}
-		},
+		"provisions on":     func(p *world.Parts) { p.Provision.Writer = &tired{Writer: p.Provision.Writer} },
 	} {
 		t.Run(property, func(t *testing.T) {
 			for seed := range uint64(60) {
@@ -163,4 +156,21 @@ func TestPlantedRemovals(t *testing.T) {
 			t.Error("not detected")
 		})
 	}
+}
+
+// tired creates no claims after ten passes.
+type tired struct {
+	provision.Writer
+
+	passes int
+}
+
+// Provision implements provision.Writer.
+func (w *tired) Provision(ctx context.Context, newest func() *model.Snapshot, p *plan.Provision) execute.Provisioned {
+	if w.passes++; w.passes > 10 {
+		without := *p
+		without.Claims = nil
+		p = &without
+	}
+	return w.Writer.Provision(ctx, newest, p)
 }

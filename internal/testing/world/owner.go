@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,14 @@ func templateOf(pod *corev1.Pod) *corev1.Pod {
 // Scale sets the number of pods of the template's controller.
 func (w *World) Scale(template *corev1.Pod, replicas int) {
 	o := w.ownerOf(template)
+	if w.ask(template, replicas) {
+		w.Clock.in(w.between(0, 20*time.Second), func() { w.scale(o, template, replicas) }) // its controller is slow
+		return
+	}
+	w.scale(o, template, replicas)
+}
+
+func (w *World) scale(o *owner, template *corev1.Pod, replicas int) {
 	o.template, o.replicas = template, replicas
 	there := o.deletable()
 	for _, p := range there[:max(0, len(there)-replicas)] {

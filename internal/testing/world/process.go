@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/controller"
@@ -44,6 +46,9 @@ type process struct {
 	pools, claims, drifts, nodes, repairs *queue[reconcile.Request]
 	evictions                             *queue[node.Target]
 	moments                               *queue[nodeclaim.Moment]
+	// buffered receives when the controller of buffers has something to do. departures are the pods that have left nodes.
+	buffered   chan struct{}
+	departures provision.Departures
 	// tasks are what the process does, in the order in which it looks for something that is due.
 	tasks []task
 }
@@ -76,11 +81,17 @@ func (w work[T]) run(ctx context.Context) {
 	}
 }
 
+// source announces changes. They count if counts, which may be nil, returns true.
+type source struct {
+	ch     <-chan struct{}
+	counts func() bool
+}
+
 // beat is a loop: it has a pass after a batch of changes, and by its timer.
 type beat struct {
 	clock *Clock
-	// changed receives at changes; they form a batch as in package batch.
-	changed       <-chan struct{}
+	// changed receive at changes; they form a batch as in package batch.
+	changed       []source
 	idle, longest time.Duration
 	pause         func() time.Duration
 	pass          func(context.Context)
@@ -91,13 +102,18 @@ type beat struct {
 }
 
 func (b *beat) next() time.Time {
-	select {
-	case <-b.changed:
-		b.latest = b.clock.now
-		if b.began.IsZero() {
-			b.began = b.clock.now
+	for _, s := range b.changed {
+		select {
+		case <-s.ch:
+			if s.counts != nil && !s.counts() {
+				continue
+			}
+			b.latest = b.clock.now
+			if b.began.IsZero() {
+				b.began = b.clock.now
+			}
+		default:
 		}
-	default:
 	}
 	timer := b.last.Add(b.pause())
 	if b.began.IsZero() {
@@ -191,6 +207,12 @@ func (p *process) watched(c change) {
 		p.repairs.Add(name)
 	case *corev1.Pod:
 		p.sawPod(c)
+	case *autoscalingv1beta1.CapacityBuffer:
+		if c.before == nil || c.after == nil || c.before.GetGeneration() != c.after.GetGeneration() {
+			p.buffersChanged()
+		}
+	case *karpv1alpha1.NodeOverlay:
+		p.store.RefreshCatalogs(p.ctx) // else in a goroutine
 	}
 }
 
@@ -217,12 +239,13 @@ func (p *process) sawPod(c change) {
 // newProcess starts a process, which lists everything.
 func newProcess(w *World) (*process, error) {
 	ctx, stop := context.WithCancel(ctrl.LoggerInto(context.Background(), w.logger()))
-	p := &process{ctx: ctx, stop: stop, clock: w.Clock, view: newView(w.api, w.lag)}
+	p := &process{ctx: ctx, stop: stop, clock: w.Clock, view: newView(w.api, w.lag), buffered: make(chan struct{}, 1)}
 	p.api = &caller{api: w.api, scheme: w.scheme, from: &p.view.shelves, permit: func(text string) error { return w.permit(ctx, text) },
-		renewed: w.renewed}
+		evict: w.evict, answer: w.answer, renewed: w.renewed}
 	store, err := cluster.NewStore(cluster.Config{Provider: w.provider, Scheme: w.scheme, Live: p.api.live(), Log: logr.Discard(),
-		State:   state.Config{Arrival: w.config.Timers.Arrival},
-		Options: cluster.Options{WriteVisible: never, Catalog: never}})
+		State:    state.Config{Arrival: w.config.Timers.Arrival, Overlays: w.config.Overlays, Replicas: w.config.Replicas},
+		Departed: p.departures.Add,
+		Options:  cluster.Options{WriteVisible: never, Catalog: never}})
 	if err != nil {
 		return nil, err
 	}

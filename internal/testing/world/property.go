@@ -42,7 +42,9 @@ func (p *play) elapse(d time.Duration) error {
 
 // calm checks the properties of the end.
 func (p *play) calm() error {
-	p.crash = 0
+	p.crash, p.flaky = 0, time.Time{}
+	p.read.ahead = 0
+	p.lastForever()
 	p.ledger.buyers = map[string]int{}
 	if p.has(Lies) {
 		if err := p.elapse(lastLie); err != nil {
@@ -55,12 +57,32 @@ func (p *play) calm() error {
 	if err := p.comesToRest(); err != nil {
 		return err
 	}
-	return cmp.Or(p.Check(), p.nothingLeaked(), p.commandsEnded(), p.allRun(), p.stands(), p.overlooked())
+	return cmp.Or(p.Check(), p.nothingLeaked(), p.commandsEnded(), p.allRun(), p.stands(), p.buffersHold(), p.overlooked())
+}
+
+// lastForever ends what keeps a world changing, or from coming to rest: nodes no longer expire, and pods allow disruption.
+func (p *play) lastForever() {
+	for _, app := range p.apps {
+		p.protect(app, false)
+	}
+	for _, pool := range p.nodePools() {
+		if pool.Spec.Template.Spec.ExpireAfter.Duration != nil {
+			edit(p.api, pool, func(o *karpv1.NodePool) { o.Spec.Template.Spec.ExpireAfter = karpv1.NillableDuration{} })
+		}
+	}
+	for _, c := range p.claims() {
+		if c.Spec.ExpireAfter.Duration != nil {
+			edit(p.api, c, func(o *karpv1.NodeClaim) { o.Spec.ExpireAfter = karpv1.NillableDuration{} })
+		}
+	}
 }
 
 // comesToRest waits until nothing happens for quiet, and returns an error if that takes longer than patience.
 func (p *play) comesToRest() error {
-	began, since, version := p.Clock.now, p.Clock.now, p.ledger.version
+	began, since, version, most := p.Clock.now, p.Clock.now, p.ledger.version, mostBought
+	if p.has(Expiry) { // nodes of pools that had an end drift: see lastForever
+		most += len(p.claims())
+	}
 	for p.Clock.now.Sub(since) < quiet {
 		if err := p.elapse(10 * time.Second); err != nil {
 			return err
@@ -73,7 +95,7 @@ func (p *play) comesToRest() error {
 			return fmt.Errorf("comes to rest: not after %v, %d pods are pending", waited, len(p.kube.waiting))
 		}
 		for _, buyer := range slices.Sorted(maps.Keys(p.ledger.buyers)) {
-			if n := p.ledger.buyers[buyer]; n > mostBought && waited > patience/10 {
+			if n := p.ledger.buyers[buyer]; n > most && waited > patience/10 {
 				return fmt.Errorf("buys without end: %s bought %d nodes in a world that nothing disturbs", buyer, n)
 			}
 		}

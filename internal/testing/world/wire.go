@@ -59,6 +59,7 @@ func wire(w *World, p *process) error {
 type Parts struct {
 	Provision *provision.Loop
 	Disrupt   *disrupt.Loop
+	Static    *static.Loop
 	Limiter   *removal.Limiter
 	Collector *nodeclaim.Collector
 	Repair    *node.Repair
@@ -73,70 +74,60 @@ func (w *World) disruption(p *process) disruption.Options {
 
 func wireLoops(w *World, p *process, executor *execute.Executor, parts *Parts) {
 	timers := w.config.Timers
-	snapshot := func() *model.Snapshot { return p.store.Snapshot(w.Clock.now) }
+	snapshot := func() *model.Snapshot { return p.store.Snapshot(w.read.Now()) }
 	p.provision = &provision.Loop{Snapshot: snapshot, Writer: executor, HoldDisruption: p.store.Nominate, Nominate: true,
+		Left: &p.departures,
 		Schedule: func(snap *model.Snapshot) *plan.Provision {
 			return placement.Schedule(snap, w.config.Disruption.Placement)
 		},
-		Timers: timers, Clock: w.Clock,
+		Timers: timers, Clock: w.read,
 		Report: provision.Reporter{Refusal: explain.Refusal, NoTypes: explain.NoTypes, Metrics: metrics(), Log: logr.Discard()}}
-	p.disrupt = &disrupt.Loop{Snapshot: snapshot, Writer: executor, Timers: timers, Clock: w.Clock,
+	p.disrupt = &disrupt.Loop{Snapshot: snapshot, Writer: executor, Timers: timers, Clock: w.read,
 		Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
 			opts := w.disruption(p)
 			opts.NoSearch = !search
 			return w.ledger.proposed(disruption.Propose(snap, opts))
 		},
 		Report: disrupt.Reporter{Options: w.config.Disruption, Metrics: metrics(), Log: logr.Discard()}}
-	p.static = &static.Loop{Snapshot: snapshot, Writer: executor, On: w.config.Disruption.Static, Timers: timers, Clock: w.Clock,
+	p.static = &static.Loop{Snapshot: snapshot, Writer: executor, On: w.config.Disruption.Static, Timers: timers, Clock: w.read,
 		Report: static.Reporter{Why: explain.Verdict, Log: logr.Discard()}}
-	parts.Provision, parts.Disrupt = p.provision, p.disrupt
-	var changed <-chan struct{}
+	parts.Provision, parts.Disrupt, parts.Static = p.provision, p.disrupt, p.static
+	subscribe := func(of state.Change) source { return source{ch: p.store.Subscribe(of)} }
+	var changed []source
 	if !w.config.Periodic {
-		changed = p.store.Subscribe(state.PodsMoved | state.NodesChanged | state.NodesNominated | state.PoolsChanged |
-			state.PDBsChanged)
+		changed = []source{subscribe(state.PodsMoved | state.NodesChanged | state.NodesNominated | state.PoolsChanged | state.PDBsChanged)}
 	}
-	p.tasks = append(p.tasks,
-		&beat{clock: w.Clock, changed: p.store.Subscribe(state.PodsPending | state.PoolsChanged | state.NodesLost), idle: timers.BatchIdle,
-			longest: timers.BatchMax, pause: p.provision.Pause, pass: p.provision.Tick},
-		&beat{clock: w.Clock, changed: changed, idle: timers.BatchIdle, longest: timers.BatchIdle, pause: p.disrupt.Pause, pass: p.disrupt.Tick})
+	moved := subscribe(state.PodsMoved | state.NodesChanged)
+	moved.counts = func() bool { return p.provision.Last() != nil && p.provision.Last().Virtual != nil }
+	p.tasks = append(p.tasks, wireBuffers(w, p), // before disruption: an empty node may have their room
+		&beat{clock: w.Clock, changed: []source{subscribe(state.PodsPending | state.PoolsChanged | state.NodesLost), subscribe(state.ReplicasAsked), moved},
+			idle: timers.BatchIdle, longest: timers.BatchMax, pause: p.provision.Pause, pass: p.provision.Tick},
+		&beat{clock: w.Clock, changed: changed, idle: timers.BatchIdle, longest: timers.BatchIdle, pause: p.disrupt.Pause,
+			pass: func(ctx context.Context) { w.disruptions.during("disrupt", func() { p.disrupt.Tick(ctx) }) }})
 	if w.config.Disruption.Static {
-		p.tasks = append(p.tasks, &beat{clock: w.Clock, changed: p.store.Subscribe(state.NodesChanged | state.PoolsChanged),
-			idle: timers.BatchIdle, longest: timers.BatchIdle, pause: p.static.Pause, pass: p.static.Tick})
+		p.tasks = append(p.tasks, &beat{clock: w.Clock, changed: []source{subscribe(state.NodesChanged | state.PoolsChanged)},
+			idle: timers.BatchIdle, longest: timers.BatchIdle, pause: p.static.Pause,
+			pass: func(ctx context.Context) { w.disruptions.during("static", func() { p.static.Tick(ctx) }) }})
 	}
 }
 
 func wireControllers(w *World, p *process, parts *Parts) error {
 	timers, health := w.config.Timers, nodepool.NewHealth()
-	for _, queue := range []**queue[reconcile.Request]{&p.pools, &p.claims, &p.drifts, &p.repairs} {
-		*queue = newQueue[reconcile.Request](w.Clock, timers.Retry, timers.RetryMax)
-	}
-	p.nodes = newQueue[reconcile.Request](w.Clock, timers.Eviction, timers.EvictionMax)
-	p.evictions = newQueue[node.Target](w.Clock, timers.Eviction, timers.EvictionMax)
-	p.moments = newQueue[nodeclaim.Moment](w.Clock, timers.Retry, timers.RetryMax)
+	p.addQueues(timers)
 	cloud := called{w.provider, p.api.permit}
 	mgr := &fake{scheme: w.scheme}
-	classes, err := controller.ClassesOf(w.provider, w.scheme)
-	if err != nil {
+	if err := wireRemovals(w, p, parts); err != nil {
 		return err
 	}
-	limiter := &removal.Limiter{Client: p.api, Live: p.api.live(), Provider: cloud, Classes: classes, Metrics: metrics(), Timers: timers,
-		Clock: w.Clock}
-	pools := &nodepool.Reconciler{Client: p.api, Provider: cloud, Timers: timers, Clock: w.Clock, Health: health, Metrics: metrics()}
-	claims := &nodeclaim.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock,
+	limiter, collector, repair := parts.Limiter, parts.Collector, parts.Repair
+	pools := &nodepool.Reconciler{Client: p.api, Provider: cloud, Timers: timers, Clock: w.read, Health: health, Metrics: metrics()}
+	claims := &nodeclaim.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.read,
 		BeforeReady: p.provision.NominateFor, Attempted: health.Record, Wrote: p.store.Wrote,
 		SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { p.store.RefreshCatalogs(ctx) }}
-	drifts := &nodeclaim.DriftReconciler{Client: p.api, Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock}
-	nodes := &node.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock,
-		Destination: p.provision.Destination, Reports: limiter.Reports, Evictions: p.evictions}
-	p.events = &nodeclaim.PodEvents{Client: p.api, Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock}
-	collector := &nodeclaim.Collector{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.Clock,
-		Limiter: limiter}
-	repair := &node.Repair{Client: p.api, Live: p.api.live(), Provider: cloud, Policies: w.provider.RepairPolicies(), Metrics: metrics(),
-		Timers: timers, Clock: w.Clock, Limiter: limiter}
-	parts.Limiter, parts.Collector, parts.Repair = limiter, collector, repair
-	if w.config.Plant != nil {
-		w.config.Plant(parts)
-	}
+	drifts := &nodeclaim.DriftReconciler{Client: p.api, Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.read}
+	nodes := &node.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.read,
+		Destination: p.provision.Destination, Reports: limiter.Reports, Ahead: w.read.Ahead, Evictions: p.evictions}
+	p.events = &nodeclaim.PodEvents{Client: p.api, Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.read}
 	for _, c := range []interface {
 		SetupWithManager(manager.Manager) error
 	}{pools, claims, drifts, nodes, p.events, collector, repair} {
@@ -153,6 +144,33 @@ func wireControllers(w *World, p *process, parts *Parts) error {
 		}},
 		&collection{Collector: collector, world: w, at: w.Clock.now.Add(timers.CollectionFirst)}}, p.tasks...)
 	return nil
+}
+
+// wireRemovals builds what removes machines that neither a user nor a plan requested, and plants bugs.
+func wireRemovals(w *World, p *process, parts *Parts) error {
+	timers, cloud := w.config.Timers, called{w.provider, p.api.permit}
+	classes, err := controller.ClassesOf(w.provider, w.scheme)
+	limiter := &removal.Limiter{Client: p.api, Live: p.api.live(), Provider: cloud, Classes: classes, Metrics: metrics(), Timers: timers,
+		Clock: w.read, Ahead: w.read.Ahead}
+	parts.Limiter = limiter
+	parts.Collector = &nodeclaim.Collector{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.read,
+		Limiter: limiter}
+	parts.Repair = &node.Repair{Client: p.api, Live: p.api.live(), Provider: cloud, Policies: w.provider.RepairPolicies(), Metrics: metrics(),
+		Timers: timers, Clock: w.read, Limiter: limiter, Ahead: w.read.Ahead}
+	if w.config.Plant != nil {
+		w.config.Plant(parts)
+	}
+	p.provision.Schedule = w.disruptions.judged(p, p.provision.Schedule)
+	return err
+}
+
+func (p *process) addQueues(timers controller.Timers) {
+	for _, queue := range []**queue[reconcile.Request]{&p.pools, &p.claims, &p.drifts, &p.repairs} {
+		*queue = newQueue[reconcile.Request](p.clock, timers.Retry, timers.RetryMax)
+	}
+	p.nodes = newQueue[reconcile.Request](p.clock, timers.Eviction, timers.EvictionMax)
+	p.evictions = newQueue[node.Target](p.clock, timers.Eviction, timers.EvictionMax)
+	p.moments = newQueue[nodeclaim.Moment](p.clock, timers.Retry, timers.RetryMax)
 }
 
 // evicting serves the queue of evictions.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +35,10 @@ type Config struct {
 	Labels []string
 
 	Disruption disruption.Options
+	// Overlays says that NodeOverlays apply, Replicas that pods are planned before their ReplicaSets create them.
+	Overlays, Replicas bool
+	// Judge says that plans and removals are checked.
+	Judge bool
 	// Timers are those of the controllers; zero for production's.
 	Timers controller.Timers
 	// Periodic says that passes of the disruption loop follow its timer alone.
@@ -56,6 +61,7 @@ type World struct {
 	Meter Meter
 
 	config   Config
+	read     *reading
 	scheme   *runtime.Scheme
 	api      *api
 	provider *provider
@@ -64,10 +70,16 @@ type World struct {
 	process  *process
 	ledger   ledger
 	removals *removals
-	made     int
-	random   *rand.Rand
+	// disruptions judges plans and the removals of loops. counting says that budgets will be counted.
+	disruptions *disruptions
+	counting    bool
+	made        int
+	random      *rand.Rand
 	// crash is after how many writes the process ends; 0 for never.
 	crash int
+	// flaky is until when some writes are refused, or their answers lost; lost says that this happens to the current one.
+	flaky time.Time
+	lost  bool
 	// failure is the first property that does not hold.
 	failure error
 	// begun says that the objects of the start exist.
@@ -82,6 +94,7 @@ func New(config Config) (*World, error) {
 	config.MachineTime = cmp.Or(config.MachineTime, 30*time.Second)
 	w := &World{Clock: &Clock{now: config.Now}, config: config, owners: map[types.UID]*owner{}, ledger: newLedger(),
 		random: rand.New(rand.NewPCG(config.Seed, 0x5eed))}
+	w.read = &reading{Clock: w.Clock}
 	var err error
 	if w.scheme, err = schemeOf(); err != nil {
 		return nil, err
@@ -92,7 +105,7 @@ func New(config Config) (*World, error) {
 	}
 	w.api = &api{clock: w.Clock, shelves: shelves{fields: index.fields, kinds: map[kind]*shelf{}}, hear: w.hear}
 	w.provider = &provider{world: w, machines: map[string]*machine{}, ended: map[string]*machine{}, taken: map[string]bool{}}
-	w.removals = &removals{World: w}
+	w.removals, w.disruptions = &removals{World: w}, &disruptions{World: w, leaving: map[string]*karpv1.NodeClaim{}}
 	w.kube = &kube{world: w, hosts: map[string]*host{}}
 	w.api.create(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: Class.Name}})
 	for _, o := range config.Objects {
@@ -129,10 +142,29 @@ func (w *World) permit(ctx context.Context, text string) error {
 			w.Clock.in(w.between(time.Second, 20*time.Second), w.restart)
 		}
 	}
-	if ctx.Err() == nil {
-		w.log(text)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return ctx.Err()
+	fault := 0
+	if w.flaky.After(w.Clock.now) {
+		fault = w.random.IntN(5)
+	}
+	if w.lost = fault == 2; fault == 1 {
+		w.log(text + " (refused)")
+		return apierrors.NewTooManyRequests("refused", 1)
+	}
+	w.log(text)
+	return nil
+}
+
+// answer ends a write: its answer may be lost.
+func (w *World) answer() error {
+	if !w.lost {
+		return nil
+	}
+	w.lost = false
+	w.log("the answer is lost")
+	return apierrors.NewTimeoutError("the answer is lost", 1)
 }
 
 func (w *World) restart() {
@@ -169,7 +201,9 @@ func (w *World) hear(before, after client.Object) {
 	if was, is := before.(*karpv1.NodeClaim); is {
 		now, _ := after.(*karpv1.NodeClaim)
 		w.removals.saw(was, now)
+		w.disruptions.saw(was, now)
 	}
+	w.recount(cmp.Or[any](after, before).(client.Object))
 }
 
 // Snapshot returns the state as the engine sees it.
