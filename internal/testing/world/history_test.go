@@ -25,7 +25,7 @@ import (
 
 var (
 	first     = flag.Uint64("first-history", 0, "number of the first history")
-	histories = flag.Uint64("histories", 40, "how many histories happen")
+	histories = flag.Uint64("histories", 20, "how many histories happen")
 )
 
 // TestHistories plays random histories, as many concurrently as there are processors.
