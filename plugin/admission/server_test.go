@@ -156,7 +156,7 @@ func TestCreate(t *testing.T) {
 
 // TestForms verifies that every pattern that has words is a pattern of the definitions.
 func TestForms(t *testing.T) {
-	paths, err := filepath.Glob("../../../api/crds/*.yaml")
+	paths, err := filepath.Glob("../../api/crds/*.yaml")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("there are no definitions (%v)", err)
 	}
