@@ -240,8 +240,8 @@ func lifetimeLeft(n *model.Node, now time.Time) int64 {
 // replacements. kept holds the nodes that should be renewed and are kept for now, and why. The commands use the budgets
 // of the guard.
 func StaticDrift(snap *model.Snapshot, g *guard.Guard) (commands []plan.Command, kept []Kept) {
-	w := &wave{snap: snap, guard: g, taken: map[string]bool{}}
 	by, ledger := rosters(snap)
+	w := &wave{snap: snap, guard: g, taken: map[string]bool{}, ledger: ledger}
 	for _, p := range snap.Pools {
 		r := by[p.Name]
 		if r == nil {
@@ -256,7 +256,6 @@ func StaticDrift(snap *model.Snapshot, g *guard.Guard) (commands []plan.Command,
 				v = plan.Verdict{Code: plan.PoolAboveReplicas, Node: due.Name, Need: p.Replicas, Have: r.total()}
 			case most > 0:
 				if v = w.replace(p, due); v.OK() {
-					r.charge(ledger, 1)
 					continue
 				}
 			}
@@ -295,6 +294,7 @@ type wave struct {
 	guard    *guard.Guard
 	taken    map[string]bool // names of new claims
 	sharing  *spotshare.Sharing
+	ledger   model.Ledger
 	commands []plan.Command
 }
 
@@ -311,6 +311,10 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 		v.Node = n.Name
 		return v
 	}
+	ledger := w.ledger.Clone()
+	if v := claim.Charge(w.snap, ledger); !v.OK() {
+		return v
+	}
 	command.Replacements = []plan.NewClaim{claim}
 	if v := w.guard.Admit(command); !v.OK() {
 		return v
@@ -320,6 +324,7 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 		return v
 	}
 	w.sharing, w.taken[claim.Name] = sharing, true
+	w.ledger.Adopt(ledger)
 	w.commands = append(w.commands, command)
 	return plan.Verdict{}
 }

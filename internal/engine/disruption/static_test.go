@@ -25,6 +25,8 @@ type staticWorld struct {
 	pool  model.PoolSpec
 	nodes []*model.NodeSpec
 	pods  []model.PodSpec
+	// quota is the number of nodes that a CapacityQuota allows, 0 without one.
+	quota int64
 }
 
 func newStaticWorld(replicas int64, nodes int) *staticWorld {
@@ -89,6 +91,9 @@ func (w *staticWorld) snapshot() *model.Snapshot {
 	}
 	for _, p := range w.pods {
 		b.UpsertPod(p)
+	}
+	if w.quota > 0 {
+		b.UpsertQuota(model.QuotaSpec{Name: "q", Limits: []quantity.Amount{{Name: model.ResourceNodes, Value: w.quota}}})
 	}
 	return b.Snapshot(staticNoon)
 }
@@ -252,6 +257,7 @@ func TestStaticDrift(t *testing.T) {
 		{"within budgets", func(w *staticWorld) { drift(w, 1, 2, 3); w.pool.Budgets = []model.Budget{{Count: 1}} }, "n3",
 			map[string]plan.Code{"n1": plan.BudgetExhausted, "n2": plan.BudgetExhausted}},
 		{"within the limit", func(w *staticWorld) { drift(w, 1, 2); w.limit(5) }, "n2", map[string]plan.Code{"n1": plan.NodeLimitReached}},
+		{"within a quota", func(w *staticWorld) { drift(w, 1, 2); w.quota = 5 }, "n2", map[string]plan.Code{"n1": plan.QuotaReached}},
 		{"within the limit, what is being deleted counts", func(w *staticWorld) {
 			drift(w, 1, 2)
 			w.nodes[0].Deleting = true
