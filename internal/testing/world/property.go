@@ -87,7 +87,8 @@ func (p *play) comesToRest() error {
 		if err := p.elapse(10 * time.Second); err != nil {
 			return err
 		}
-		if p.ledger.version != version || p.process == nil || p.removals.paused() {
+		// A command whose pods have no place yet writes nothing until its deadline, which is later than quiet.
+		if p.ledger.version != version || p.process == nil || p.removals.paused() || p.commandsEnded() != nil {
 			since, version = p.Clock.now, p.ledger.version
 		}
 		waited := p.Clock.now.Sub(began)
@@ -122,6 +123,9 @@ func (p *play) nothingLeaked() error {
 
 // commandsEnded returns an error if a command, its taint or its condition is left, or a deletion has not ended.
 func (p *play) commandsEnded() error {
+	if p.has(PDBs) && len(p.kube.waiting) > 0 && (p.has(Limits) || p.has(Quotas)) {
+		return nil // a PDB may keep a pod on its node for as long as another pod of the app waits
+	}
 	for _, c := range p.claims() {
 		if commandOf(c) != nil || !c.DeletionTimestamp.IsZero() || c.Condition(karpv1.ConditionDisruptionReason).IsTrue() {
 			return fmt.Errorf("commands end: claim %s shows one, or is being deleted", c.Name)
