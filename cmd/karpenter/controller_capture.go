@@ -26,7 +26,9 @@ func (w *wiring) captures(ctx context.Context) error {
 			return nil
 		case <-w.process.captures:
 		}
-		path, err := w.capture(ctx)
+		within, cancel := context.WithTimeout(ctx, captureTimeout)
+		path, err := w.capture(within)
+		cancel()
 		if err != nil {
 			log.Error(err, "writing a capture; TMPDIR names the folder, which must be writable", "path", path)
 			continue
@@ -34,6 +36,9 @@ func (w *wiring) captures(ctx context.Context) error {
 		log.Info("wrote a capture", "path", path)
 	}
 }
+
+// captureTimeout limits the reads of buffers, quotas and what buffers refer to.
+const captureTimeout = 30 * time.Second
 
 // captureFile is in the folder for temporary files. The next capture takes its place, so that the folder does not fill.
 const captureFile = "karpenter-capture.json"
@@ -43,7 +48,7 @@ func (w *wiring) capture(ctx context.Context) (path string, err error) {
 	path = filepath.Join(os.TempDir(), captureFile)
 	from := capture.Controller{Objects: w.store.Objects(), Sale: w.store.Sale(), Scheme: w.mgr.GetScheme()}
 	if w.o.on.On(gates.CapacityBuffer) {
-		from.Buffers, from.Live = w.mgr.GetClient(), w.live
+		from.Buffers, from.Live = w.live, w.live // a cache might have no informer of them, as on a standby
 	}
 	input, err := from.Input(ctx)
 	if err != nil {

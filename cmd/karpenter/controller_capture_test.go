@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,15 +66,15 @@ func TestCaptureOnSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := capture.Parse(text)
-	if err != nil || len(d.Input.Cluster) != 1 || d.Options.NewPodDelay.Duration != time.Minute {
+	if err != nil || len(d.Input.Cluster) != 2 || d.Options.NewPodDelay.Duration != time.Minute {
 		t.Fatalf("%v: %s", err, text)
 	}
-	if pod := string(d.Input.Cluster[0]); !strings.Contains(pod, `"kind": "Pod"`) || strings.Contains(pod, "secret") {
-		t.Errorf("the pod is %s", pod)
+	if all := string(text); !strings.Contains(all, `"kind": "Pod"`) || !strings.Contains(all, `"kind": "DaemonSet"`) || strings.Contains(all, "secret") {
+		t.Errorf("the capture is %s", all)
 	}
 }
 
-// watching returns the wiring of a controller whose informers have shown it a pod.
+// watching returns the wiring of a controller whose informers have shown it a pod and a DaemonSet.
 func watching(t *testing.T, log logr.Logger) *wiring {
 	t.Helper()
 	scheme, err := api.NewScheme()
@@ -100,8 +101,14 @@ func watching(t *testing.T, log logr.Logger) *wiring {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}, Spec: corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "secret"}}}}}})
+	about := metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "secret"}}
+	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Args: []string{"--token=secret"}, Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "secret"}}}}}
+	pods.Add(&corev1.Pod{ObjectMeta: *about.DeepCopy(), Spec: *spec.DeepCopy()})
+	daemons, err := informers.FakeInformerFor(t.Context(), &appsv1.DaemonSet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemons.Add(&appsv1.DaemonSet{ObjectMeta: about, Spec: appsv1.DaemonSetSpec{Template: corev1.PodTemplateSpec{Spec: spec}}})
 	w.store = store
 	return w
 }

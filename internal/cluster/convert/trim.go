@@ -1,6 +1,7 @@
 package convert
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,6 +21,9 @@ import (
 // complete object.
 func Trim(obj metav1.Object) {
 	trimWorkload(obj)
+	if annotations := obj.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(annotations, corev1.LastAppliedConfigAnnotation) // the whole manifest once more
+	}
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		trimPod(o)
@@ -31,7 +35,8 @@ func Trim(obj metav1.Object) {
 	}
 }
 
-// trimWorkload keeps only the pod selectors of workloads and Services, and the scale of workloads (scale.go).
+// trimWorkload keeps only the pod selectors of workloads and Services, and the scale of workloads (scale.go). Of the pods
+// of DaemonSets and Deployments it keeps what trimPod keeps of pods: their environments and arguments may be secret.
 func trimWorkload(obj metav1.Object) {
 	if trimScale(obj) {
 		return
@@ -41,6 +46,10 @@ func trimWorkload(obj metav1.Object) {
 		o.Spec, o.Status = corev1.ServiceSpec{Selector: o.Spec.Selector}, corev1.ServiceStatus{}
 	case *corev1.ReplicationController:
 		o.Spec, o.Status = corev1.ReplicationControllerSpec{Selector: o.Spec.Selector}, corev1.ReplicationControllerStatus{}
+	case *appsv1.DaemonSet:
+		trimPodSpec(&o.Spec.Template.Spec)
+	case *appsv1.Deployment:
+		trimPodSpec(&o.Spec.Template.Spec)
 	}
 }
 
@@ -70,7 +79,10 @@ func trimPod(pod *corev1.Pod) {
 	pod.ManagedFields = kept
 	trimPodStatus(pod)
 	pod.Annotations = readAnnotations(pod.Annotations)
-	spec := &pod.Spec
+	trimPodSpec(&pod.Spec)
+}
+
+func trimPodSpec(spec *corev1.PodSpec) {
 	spec.Containers = trimContainers(spec.Containers, spec.HostNetwork)
 	spec.InitContainers = trimContainers(spec.InitContainers, spec.HostNetwork)
 	spec.Volumes = trimVolumes(spec.Volumes)

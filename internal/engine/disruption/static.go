@@ -313,6 +313,7 @@ func (w *wave) replace(p *model.Pool, n due) plan.Verdict {
 	}
 	ledger := w.ledger.Clone()
 	if v := claim.Charge(w.snap, ledger); !v.OK() {
+		v.Node = n.Name
 		return v
 	}
 	command.Replacements = []plan.NewClaim{claim}

@@ -28,7 +28,7 @@ type cost struct{ terms, values, between, keys int }
 // The limits: for one shape or DaemonSet, and for all of them. At that of all, a plan takes about 120 MiB.
 var (
 	mostOfOne = cost{2 << 10, 8 << 10, 128, 16}
-	mostOfAll = cost{4 << 10, 16 << 10, 512, 64}
+	mostOfAll = cost{4 << 10, 16 << 10, 2 << 10, 256}
 )
 
 // This many preferences and constraints between pods are free for each object.
