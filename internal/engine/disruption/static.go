@@ -57,11 +57,6 @@ func (r *roster) total() int64 { return int64(len(r.active) + len(r.pending)) }
 // missing returns how many nodes the pool has too few.
 func (r *roster) missing() int64 { return max(0, r.pool.Replicas-r.total()) }
 
-// charge makes nodes count in the limit of the pool.
-func (r *roster) charge(ledger model.Ledger, nodes int64) {
-	ledger.Charge(model.Use{Accounts: ledger.Own(r.pool.Name), Nodes: nodes})
-}
-
 // rosters returns the nodes of the static pools, and the ledger in which the replacements of commands in progress count.
 func rosters(snap *model.Snapshot) (map[string]*roster, model.Ledger) {
 	by, read, ledger := map[string]*roster{}, plan.CommandReader{}, snap.Ledger.Clone()
@@ -76,7 +71,9 @@ func rosters(snap *model.Snapshot) (map[string]*roster, model.Ledger) {
 		case r == nil || !n.Ours() || n.Deleting:
 		case n.Command != "":
 			r.pending = append(r.pending, n)
-			r.charge(ledger, uncreated(snap, read.Command(n)))
+			for _, c := range uncreated(snap, read.Command(n)) {
+				ledger.Charge(c.Use(snap))
+			}
 		default:
 			r.active = append(r.active, n)
 		}
@@ -84,18 +81,18 @@ func rosters(snap *model.Snapshot) (map[string]*roster, model.Ledger) {
 	return by, ledger
 }
 
-// uncreated returns how many replacements the command of one node has yet to create. From launching on, one that is
+// uncreated returns the replacements that the command of one node has yet to create. From launching on, one that is
 // missing is lost.
-func uncreated(snap *model.Snapshot, cmd *plan.Command) (count int64) {
+func uncreated(snap *model.Snapshot, cmd *plan.Command) (list []plan.NewClaim) {
 	if cmd == nil || !cmd.Phase.Before(plan.Launching) {
-		return 0
+		return nil
 	}
 	for _, c := range cmd.Replacements {
-		if snap.Claim(c.Name) == nil {
-			count++
+		if snap.Claim(c.Name) == nil && snap.Pool(c.Pool) != nil {
+			list = append(list, c)
 		}
 	}
-	return count
+	return list
 }
 
 // Static computes the changes for static pools. A node that a command replaces counts until it is being deleted, and
@@ -247,7 +244,11 @@ func StaticDrift(snap *model.Snapshot, g *guard.Guard) (commands []plan.Command,
 		if r == nil {
 			continue
 		}
-		r.charge(ledger, r.missing())
+		claim := plan.StaticClaim(snap, p, "", func(string) bool { return false })
+		use := claim.Use(snap)
+		for n := r.missing(); n > 0 && ledger.Admit(use); n-- {
+			ledger.Charge(use)
+		}
 		w.sharing = spotshare.NewSharing(snap, p, 1)
 		for _, due := range overdue(r.active, snap.Now) {
 			most, v := r.headroom(snap, ledger)
