@@ -51,7 +51,7 @@ var operatorsOnly = []string{
 	"./plugin/doctor", "./internal/legacy/migrate", "./plugin/offline", "./plugin/top",
 	"./plugin/viewer", "./plugin/web/...",
 	"./plugin/admission/...", // the API server's validation, for migrate and simulate
-	"./internal/testing/...",
+	"./internal/testing/...", "./cloud/cloudtest",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
 }
 
@@ -211,9 +211,9 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./cmd/...",
-		never:   []string{"./internal/testing/..."},
+		never:   []string{"./internal/testing/...", "./cloud/cloudtest"},
 		through: true,
-		because: "the programs of users hold no simulated cloud and no control plane: those are in the module sandbox",
+		because: "the programs of users hold no simulated AWS, no control plane, which are in the module sandbox, and no tests of providers",
 	},
 	{
 		from:  "./internal/testing/plantest",
@@ -975,6 +975,9 @@ func TestImportRulesBite(t *testing.T) {
 		{"./cloud/kwok", "./internal/cluster", nil, "./cloud/kwok -> ./internal/cluster: forb"},
 		{"./internal/telemetry", "./internal/engine/model", nil, "./internal/telemetry -> ./internal/engine/model: forb"},
 		{"./api/karpenter/v1", "./cloud", nil, "./api/karpenter/v1 -> ./cloud: forb"},
+		{"./cmd/karpenter", "./cloud/cloudtest", nil, "./cmd/karpenter -> ./cloud/cloudtest: forbidden, because the controller's image"},
+		{"./cmd/other", "./cloud/kwok", imports{"./cloud/kwok": {"./cloud/cloudtest"}},
+			"./cmd/other -> ./cloud/kwok -> ./cloud/cloudtest: forb"},
 	} {
 		broken := maps.Clone(fine)
 		maps.Copy(broken, tt.also)
