@@ -74,7 +74,7 @@ func (run *run) renewed(n *model.Node, reason plan.Reason) plan.Verdict {
 // shut reports whether a renewal must not move pods to the node. A node that awaits pods may look free for a moment,
 // after they have been evicted and before they are recreated.
 func (run *run) shut(n *model.Node) bool {
-	return renewable(n, run) || !matched(n) || run.guard.AwaitsArrivals(n) || reserve.Expecting(run.snap, n)
+	return renewable(n, run) || !readyForPods(n) || run.guard.AwaitsArrivals(n) || reserve.Expecting(run.snap, n)
 }
 
 // renewable reports whether the node is due for renewal now or soon.
@@ -85,7 +85,7 @@ func renewable(n *model.Node, run *run) bool {
 
 // readyForPods reports whether a plan that removes the old node of pods may move the pods to this node: it is
 // initialized and ready.
-func matched(n *model.Node) bool { return n.Stage == model.Initialized && n.Ready }
+func readyForPods(n *model.Node) bool { return n.Stage == model.Initialized && n.Ready }
 
 func exhausted(n *model.Node, a guard.Allowance) plan.Verdict {
 	if !a.Verdict.OK() {

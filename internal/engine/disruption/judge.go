@@ -141,7 +141,7 @@ func (j *judgment) fewest() map[string]plan.Verdict {
 
 // closed reports whether no pod may be moved to the node.
 func (j *judgment) closed(n *model.Node) bool {
-	return j.unsettled(n) && !j.replacements[n.Claim] && !(j.destinations[n.ClaimUID] && matched(n))
+	return j.unsettled(n) && !j.replacements[n.Claim] && !(j.destinations[n.ClaimUID] && readyForPods(n))
 }
 
 // move places the pods of all candidates, and returns the commands whose pods have no room.
