@@ -58,7 +58,7 @@ type part struct {
 // add adds a pod with its matching.
 func (t *part) add(p *Pod, m *matching) {
 	t.matching, t.pods = m, append(t.pods, p)
-	if m.room == nil {
+	if m.withVirtual == nil {
 		return
 	}
 	if t.each == nil {

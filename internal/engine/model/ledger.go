@@ -94,7 +94,7 @@ type Line struct {
 // Left returns what the limit leaves.
 func (l *Line) Left() int64 { return max(0, l.Limit-l.Used) }
 
-// Shortage is a line that has no room for a use, and what the use needs of it.
+// Shortage is a line that does not admit a use, and what the use needs of it.
 type Shortage struct {
 	Account Account
 	Line
@@ -143,13 +143,13 @@ func (l Ledger) Clone() Ledger {
 // Adopt takes over what another ledger of the same accounts counts.
 func (l Ledger) Adopt(other Ledger) { copy(l.used, other.used) }
 
-// Admit reports whether every limit has room for the use.
+// Admit reports whether every limit admits the use.
 func (l Ledger) Admit(u Use) bool {
 	_, at := l.over(&u)
 	return at < 0
 }
 
-// Shortage returns the first limit without room for the use. It returns false if there is none.
+// Shortage returns the first limit that does not admit the use. It returns false if there is none.
 func (l Ledger) Shortage(u Use) (Shortage, bool) {
 	a, at := l.over(&u)
 	if at < 0 {
@@ -158,7 +158,7 @@ func (l Ledger) Shortage(u Use) (Shortage, bool) {
 	return Shortage{a, l.line(at), u.of(&l.lines[at])}, true
 }
 
-// over returns the first line without room for the use, and its account; negative for none.
+// over returns the first line that does not admit the use, and its account; negative for none.
 func (l Ledger) over(u *Use) (Account, int) {
 	for _, a := range u.Accounts {
 		for i := l.list[a].begin; i < l.list[a].end; i++ {

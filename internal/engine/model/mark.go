@@ -34,15 +34,15 @@ type matching struct {
 	blocked []int
 	// key is equal for classes that no mark distinguishes.
 	key string
-	// room is the matching against the marks of virtual pods too, by which virtual pods are grouped and all pods are
+	// withVirtual is the matching against the marks of virtual pods too, by which virtual pods are grouped and all pods are
 	// counted. It is nil if no such mark selects the class: then it is the same.
-	room *matching
+	withVirtual *matching
 }
 
 // all returns the matching against all marks, those of virtual pods included.
 func (m *matching) all() *matching {
-	if m.room != nil {
-		return m.room
+	if m.withVirtual != nil {
+		return m.withVirtual
 	}
 	return m
 }
@@ -100,7 +100,7 @@ func (in *interner) match(c *class) *matching {
 	}
 	m.key = m.text()
 	if len(all.matches)+len(all.blocked) > len(m.matches)+len(m.blocked) {
-		all.key, m.room = all.text(), all
+		all.key, m.withVirtual = all.text(), all
 	}
 	c.current = m
 	return m
