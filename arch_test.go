@@ -168,8 +168,8 @@ var importRules = []importRule{
 	{
 		from: "./internal/cluster/state",
 		never: []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/go-logr/...", "net/...", "os/...", "context",
-			"./internal/..."},
-		except: []string{"./internal/cluster/convert", "./internal/engine/...", "./internal/cluster/state"},
+			"./cloud/...", "./internal/..."},
+		except: []string{"./cloud", "./internal/cluster/convert", "./internal/engine/...", "./internal/cluster/state"},
 		because: "the controller and the commands that read files must make the same of the same objects: where those come from, and when, " +
 			"is not known here",
 	},
@@ -278,15 +278,15 @@ var importRules = []importRule{
 	},
 	{
 		from:  "./internal/cloud/aws/launch",
-		never: []string{"./internal/..."},
-		except: []string{"./internal/cloud/aws/call", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance",
+		never: []string{"./cloud/...", "./internal/..."},
+		except: []string{"./cloud", "./internal/cloud/aws/call", "./internal/cloud/aws/catalog", "./internal/cloud/aws/instance",
 			"./internal/cloud/aws/userdata"},
 		because: "what is bought follows from an order; how its subnets, images and prices were found is not its business",
 	},
 	{
 		from:    "./internal/cloud/aws/upkeep",
-		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud/aws/catalog", "./internal/cloud/aws/discovery", "./internal/cloud/aws/instance"},
+		never:   []string{"./cloud/...", "./internal/..."},
+		except:  []string{"./cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/discovery", "./internal/cloud/aws/instance"},
 		because: "rounds fetch and tidy; what is made of it, and how launches work, is not their business",
 	},
 	{
@@ -475,7 +475,7 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./internal/transport",
-		never:   []string{"./internal/..."},
+		never:   []string{"./cloud/...", "./internal/..."},
 		except:  []string{"./cloud"},
 		because: "the difference of clocks follows from answers, and the right to write from the Lease and the clocks alone",
 	},
@@ -500,8 +500,8 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./internal/cluster/capture",
-		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud", "./internal/cluster/convert", "./internal/cluster/room", "./internal/cluster/state"},
+		never:   []string{"./cloud/...", "./internal/..."},
+		except:  []string{"./cloud", "./internal/cluster/convert", "./internal/cluster/room", "./internal/cluster/state"},
 		because: "the controller and the commands write the same document; who reads it, and what is decided, is not known here",
 	},
 	{
@@ -537,7 +537,7 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./plugin/doctor",
-		never:   []string{"./internal/..."},
+		never:   []string{"./cloud/...", "./internal/..."},
 		except:  []string{"./cloud", "./internal/engine/pause", "./plugin/viewer"}, // pause is read from NodePools; viewer names the role that the fix of a finding needs
 		because: "a doctor goes by what every installation shows; what it plans, and what a provider does, is not asked",
 	},
@@ -626,6 +626,23 @@ func TestImports(t *testing.T) {
 	for _, violation := range importViolations(graph, importRules) {
 		t.Error(violation)
 	}
+	for _, stale := range stalePatterns(graph, importRules) {
+		t.Error(stale)
+	}
+}
+
+// stalePatterns returns one text for each rule, or exception of a rule, that holds for no package.
+func stalePatterns(graph imports, rules []importRule) []string {
+	var found []string
+	for _, rule := range rules {
+		for _, pattern := range append([]string{rule.from}, rule.except...) {
+			names := func(pkg string) bool { return matches([]string{pattern}, pkg) }
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(graph)), names) {
+				found = append(found, fmt.Sprintf("the rule of %s: %s names no package", rule.from, pattern))
+			}
+		}
+	}
+	return found
 }
 
 // loadImports runs the go command once to get the imports of all packages that are built in the repository.
@@ -975,6 +992,7 @@ func TestImportRulesBite(t *testing.T) {
 		{"./cloud/kwok", "./internal/cluster", nil, "./cloud/kwok -> ./internal/cluster: forb"},
 		{"./internal/telemetry", "./internal/engine/model", nil, "./internal/telemetry -> ./internal/engine/model: forb"},
 		{"./api/karpenter/v1", "./cloud", nil, "./api/karpenter/v1 -> ./cloud: forb"},
+		{"./internal/cluster/state", "./cloud/kwok", nil, "./internal/cluster/state -> ./cloud/kwok: forb"},
 		{"./cmd/karpenter", "./cloud/cloudtest", nil, "./cmd/karpenter -> ./cloud/cloudtest: forbidden, because the controller's image"},
 		{"./cmd/other", "./cloud/kwok", imports{"./cloud/kwok": {"./cloud/cloudtest"}},
 			"./cmd/other -> ./cloud/kwok -> ./cloud/cloudtest: forb"},
@@ -986,6 +1004,17 @@ func TestImportRulesBite(t *testing.T) {
 		if !slices.ContainsFunc(found, func(v string) bool { return strings.HasPrefix(v, tt.chain) }) {
 			t.Errorf("%s imports %s: want %q..., found %q", tt.from, tt.imported, tt.chain, found)
 		}
+	}
+}
+
+// TestStalePatternsBite checks that a rule of a package that is gone, and an exception for one, are found.
+func TestStalePatternsBite(t *testing.T) {
+	got := stalePatterns(imports{"./cloud": nil, "./plugin/top": nil}, []importRule{
+		{from: "./plugin/...", except: []string{"./cloud", "./internal/cloud"}}, {from: "./plugin/web", except: []string{"./cloud/..."}},
+	})
+	want := []string{"the rule of ./plugin/...: ./internal/cloud names no package", "the rule of ./plugin/web: ./plugin/web names no package"}
+	if !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
 	}
 }
 
