@@ -83,33 +83,48 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// entryPoints are the packages of a room that others may import, for the rooms that have not only such.
-var entryPoints = map[string][]string{
+// entryPoints are the packages of a room that others may import, each with those that may, for the rooms that are not open
+// to all.
+var entryPoints = map[string]map[string][]string{
 	// One for each program: the controller links nothing of migrate.
-	"internal/legacy": {"./internal/legacy", "./internal/legacy/migrate"},
+	"internal/legacy": {
+		"./internal/legacy":         {"./cmd/karpenter"},
+		"./internal/legacy/migrate": {"./plugin/kubectl-karpenter"},
+	},
 }
 
-// hiddenImports returns the imports that enter a room by another package than an entry point.
+// hiddenImports returns the imports that enter a room by another package than an entry point, or by one that is for others.
 func hiddenImports(graph imports) (found []string) {
 	for _, pkg := range slices.Sorted(maps.Keys(graph)) {
 		for _, imported := range graph[pkg] {
 			room := roomOf(imported)
-			if allowed := entryPoints[room]; allowed != nil && room != roomOf(pkg) && !slices.Contains(allowed, imported) {
-				found = append(found, fmt.Sprintf("%s -> %s: import one of %v", pkg, imported, allowed))
+			entries, closed := entryPoints[room]
+			if !closed || room == roomOf(pkg) || slices.Contains(entries[imported], pkg) {
+				continue
 			}
+			why := fmt.Sprintf("only %v may", entries[imported])
+			if entries[imported] == nil {
+				why = fmt.Sprintf("the entry points are %v", slices.Sorted(maps.Keys(entries)))
+			}
+			found = append(found, fmt.Sprintf("%s imports %s: %s", pkg, imported, why))
 		}
 	}
 	return found
 }
 
-// TestEntryPoints checks that the rest of the product knows only the entry points of a room.
+// TestEntryPoints checks that the rest of the product knows only the entry points of a room, and each program its own.
 func TestEntryPoints(t *testing.T) {
 	for _, found := range hiddenImports(loadImports(t)) {
 		t.Error(found)
 	}
-	graph := imports{"./cmd/karpenter": {"./internal/legacy", "./internal/legacy/webhook"}, "./internal/legacy": {"./internal/legacy/webhook"},
+	graph := imports{"./cmd/karpenter": {"./internal/legacy", "./internal/legacy/webhook", "./internal/legacy/migrate"},
+		"./internal/legacy": {"./internal/legacy/webhook"}, "./plugin/doctor": {"./internal/legacy"},
 		"./plugin/kubectl-karpenter": {"./internal/legacy/migrate", "./cloud/kwok"}}
-	want := []string{"./cmd/karpenter -> ./internal/legacy/webhook: import one of [./internal/legacy ./internal/legacy/migrate]"}
+	want := []string{
+		"./cmd/karpenter imports ./internal/legacy/webhook: the entry points are [./internal/legacy ./internal/legacy/migrate]",
+		"./cmd/karpenter imports ./internal/legacy/migrate: only [./plugin/kubectl-karpenter] may",
+		"./plugin/doctor imports ./internal/legacy: only [./cmd/karpenter] may",
+	}
 	if got := hiddenImports(graph); !slices.Equal(got, want) {
 		t.Errorf("hiddenImports finds %q, want %q", got, want)
 	}
