@@ -132,15 +132,15 @@ func TestEntryPoints(t *testing.T) {
 
 // TestRoomsBite checks that an import in both directions is found.
 func TestRoomsBite(t *testing.T) {
-	graph := imports{"./internal/cloud/aws": {"./api/aws/v1"}, "./internal/engine/plan": {"./internal/cloud"},
-		"./internal/cloud": {"./internal/engine/model", "fmt"}, "./api/aws/v1": nil, "./internal/engine/model": nil}
+	graph := imports{"./internal/cloud/aws": {"./api/aws/v1"}, "./internal/engine/plan": {"./internal/cloud/aws/catalog"},
+		"./internal/cloud/aws/catalog": {"./internal/engine/model", "fmt"}, "./api/aws/v1": nil, "./internal/engine/model": nil}
 	floor, up := floors(graph)
-	want := []string{"internal/cloud -> internal/engine by ./internal/cloud, which imports ./internal/engine/model",
-		"internal/engine -> internal/cloud by ./internal/engine/plan, which imports ./internal/cloud"}
+	want := []string{"internal/cloud -> internal/engine by ./internal/cloud/aws/catalog, which imports ./internal/engine/model",
+		"internal/engine -> internal/cloud by ./internal/engine/plan, which imports ./internal/cloud/aws/catalog"}
 	if !slices.Equal(up, want) || floor["api"] != 0 || len(floor) != 1 {
 		t.Errorf("floors %v and arrows %q, want only that of api and %q", floor, up, want)
 	}
-	graph["./internal/cloud"] = nil
+	graph["./internal/cloud/aws/catalog"] = nil
 	if floor, up := floors(graph); len(up) > 0 || floor["internal/engine"] != 2 || floor["internal/cloud"] != 1 {
 		t.Errorf("floors %v and arrows %q, want engine above cloud", floor, up)
 	}
