@@ -6,8 +6,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Departures collects pods that have left nodes, and nodes that are being removed, until the provision loop takes them. The zero value is empty. A nil
-// value stays empty.
+// Departures collects pods that have left nodes, and nodes that are being removed, until the provision loop takes them.
+// The zero value is empty. A nil value stays empty.
 type Departures struct {
 	mu   sync.Mutex
 	list []model.Departure
@@ -17,7 +17,7 @@ type Departures struct {
 // (futile.Launches).
 const mostDepartures = 10_000
 
-// Add adds a pod that has ended or is being preempted. It is safe for concurrent use.
+// Add adds a pod that has ended or is being preempted, or a node that is being removed. It is safe for concurrent use.
 func (d *Departures) Add(departure model.Departure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
