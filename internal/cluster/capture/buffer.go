@@ -30,7 +30,8 @@ func ShapeOf(ctx context.Context, reader room.Reader, buffer *autoscalingv1beta1
 		read.Shape = trimmed(shape)
 	case errors.As(err, &read.Fault):
 	case apierrors.IsForbidden(err):
-		read.Fault = &room.UnresolvedError{Reason: autoscalingv1beta1.ReasonResolutionFailed, Message: strings.Join(strings.Fields(err.Error()), " ")}
+		read.Fault = &room.UnresolvedError{Reason: autoscalingv1beta1.ReasonResolutionFailed,
+			Message: strings.Join(strings.Fields(err.Error()), " ")}
 	default:
 		return read, err
 	}
