@@ -69,7 +69,8 @@ func TestCaptureOnSignal(t *testing.T) {
 	if err != nil || len(d.Input.Cluster) != 2 || d.Options.NewPodDelay.Duration != time.Minute {
 		t.Fatalf("%v: %s", err, text)
 	}
-	if all := string(text); !strings.Contains(all, `"kind": "Pod"`) || !strings.Contains(all, `"kind": "DaemonSet"`) || strings.Contains(all, "secret") {
+	all := string(text)
+	if !strings.Contains(all, `"kind": "Pod"`) || !strings.Contains(all, `"kind": "DaemonSet"`) || strings.Contains(all, "secret") {
 		t.Errorf("the capture is %s", all)
 	}
 }
@@ -101,8 +102,10 @@ func watching(t *testing.T, log logr.Logger) *wiring {
 	if err != nil {
 		t.Fatal(err)
 	}
-	about := metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web", Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "secret"}}
-	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Args: []string{"--token=secret"}, Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "secret"}}}}}
+	about := metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web",
+		Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "secret"}}
+	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Args: []string{"--token=secret"},
+		Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "secret"}}}}}
 	pods.Add(&corev1.Pod{ObjectMeta: *about.DeepCopy(), Spec: *spec.DeepCopy()})
 	daemons, err := informers.FakeInformerFor(t.Context(), &appsv1.DaemonSet{})
 	if err != nil {

@@ -14,9 +14,12 @@ import (
 
 // older returns what serves the versions before v1.
 func (w *wiring) older() (*legacy.Versions, error) {
-	authority, err := clientAuthority(w.o.webhookClientCA)
-	if err != nil {
-		return nil, err
+	var authority *x509.CertPool
+	if w.o.service != "" || w.o.webhookPort == 0 { // else nothing is served
+		var err error
+		if authority, err = clientAuthority(w.o.webhookClientCA); err != nil {
+			return nil, err
+		}
 	}
 	return legacy.New(legacy.Config{
 		Manager: w.mgr, Provider: w.provider, Recorder: w.recorder, Timers: w.o.timers, Clock: w.clock, API: w.config,

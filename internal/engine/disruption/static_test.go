@@ -258,8 +258,11 @@ func TestStaticDrift(t *testing.T) {
 			map[string]plan.Code{"n1": plan.BudgetExhausted, "n2": plan.BudgetExhausted}},
 		{"within the limit", func(w *staticWorld) { drift(w, 1, 2); w.limit(5) }, "n2", map[string]plan.Code{"n1": plan.NodeLimitReached}},
 		{"within a quota", func(w *staticWorld) { drift(w, 1, 2); w.quota = 5 }, "n2", map[string]plan.Code{"n1": plan.QuotaReached}},
-		{"within a quota, beside the replacement of another command", func(w *staticWorld) { drift(w, 1); w.command(w.nodes[0]); w.quota = 5 }, "",
-			map[string]plan.Code{"n1": plan.QuotaReached}},
+		{"within a quota, beside the replacement of another command", func(w *staticWorld) {
+			drift(w, 1)
+			w.command(w.nodes[0])
+			w.quota = 5
+		}, "", map[string]plan.Code{"n1": plan.QuotaReached}},
 		{"within a quota, missing nodes come first", func(w *staticWorld) { drift(w, 1); w.pool.Replicas = 5; w.quota = 5 }, "",
 			map[string]plan.Code{"n1": plan.QuotaReached}},
 		{"within the limit, what is being deleted counts", func(w *staticWorld) {
