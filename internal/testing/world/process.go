@@ -198,6 +198,9 @@ func (p *process) watched(c change) {
 	switch o := o.(type) {
 	case *karpv1.NodePool:
 		p.pools.Add(name)
+		if c.before == nil || c.after == nil || c.before.GetGeneration() != c.after.GetGeneration() {
+			p.readCatalogs()
+		}
 	case *karpv1.NodeClaim:
 		p.claims.Add(name)
 		p.drifts.Add(name)
@@ -212,7 +215,15 @@ func (p *process) watched(c change) {
 			p.buffersChanged()
 		}
 	case *karpv1alpha1.NodeOverlay:
-		p.store.RefreshCatalogs(p.ctx) // else in a goroutine
+		p.readCatalogs()
+	}
+}
+
+// readCatalogs reads the catalogs now. The store would read them in goroutines of its own, at any moment of a plan and its
+// audit.
+func (p *process) readCatalogs() {
+	for range 2 { // the change may have begun a reading, after which the first call leaves another one
+		p.store.RefreshCatalogs(p.ctx)
 	}
 }
 
