@@ -51,7 +51,7 @@ type Provider interface {
 	Catalog(ctx context.Context, pool *karpv1.NodePool) ([]InstanceType, error)
 	// Launch launches a machine for the claim: the cheapest available offering of the types, zones and capacity types
 	// that the claim's requirements allow. It is idempotent per claim UID. Errors: *InsufficientCapacityError,
-	// *NodeClassNotReadyError, *CreateError, or any other error (retried).
+	// *NodeClassNotReadyError (also if the class does not exist), *CreateError, or any other error (retried).
 	Launch(ctx context.Context, claim *karpv1.NodeClaim) (*Machine, error)
 	// Terminate starts or continues the termination of the machine. It returns nil while the termination is in progress
 	// and ErrNotFound when the machine is gone.
@@ -143,7 +143,8 @@ type InstanceType struct {
 	// Name equals the label node.kubernetes.io/instance-type.
 	Name string
 	// Requirements are the labels that a node of the type has (In, usually with one value) and those that it does not
-	// have (DoesNotExist). A well-known label that is not listed is unconstrained.
+	// have (DoesNotExist). node.kubernetes.io/instance-type is among them, with the name. A well-known label that is not
+	// listed is unconstrained.
 	Requirements []Requirement
 	// Capacity and Overhead by resource name: cpu in millicores; memory, ephemeral-storage and hugepages-* in bytes;
 	// pods and extended resources in units. Allocatable is Capacity - Overhead, with memory further reduced by every
@@ -271,6 +272,7 @@ var ErrNotFound = errors.New("not found")
 // InsufficientCapacityError means that no allowed offering is available now. The claim is deleted and its pods are
 // planned again.
 type InsufficientCapacityError struct {
+	// Message says what was not available. It is not empty.
 	Message string
 }
 
@@ -282,7 +284,7 @@ func (e *InsufficientCapacityError) Error() string {
 type NodeClassNotReadyError struct {
 	Class  ClassRef
 	Reason string
-	// Message is shown to users on the NodePool.
+	// Message is shown to users on the NodePool. It is not empty.
 	Message string
 }
 

@@ -11,7 +11,8 @@
 // cheapest available offering, labels that satisfy the claim's requirements, honored deadlines, and no state lost in a
 // restart.
 //
-// testdata/provider is a complete provider with its harness, in 300 lines. It is also the test of this package.
+// testdata/provider is a complete provider with its harness, in 300 lines. It is also the test of this package. A module
+// that replaces this one by a checkout can copy its go.sum to build without a network.
 //
 // The package must not depend on any provider.
 package cloudtest

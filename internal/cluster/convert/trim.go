@@ -21,9 +21,7 @@ import (
 // complete object.
 func Trim(obj metav1.Object) {
 	trimWorkload(obj)
-	if annotations := obj.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
-		delete(annotations, corev1.LastAppliedConfigAnnotation) // the whole manifest once more
-	}
+	delete(obj.GetAnnotations(), corev1.LastAppliedConfigAnnotation) // the whole manifest once more
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		trimPod(o)
