@@ -139,7 +139,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.nodePriceText, "node-overhead-price", "0.005", "cost of a node in addition to its price, in USD per hour; a pool's annotation "+karpv1.AnnotationNodeOverheadPrice+" overrides it")
 	f.IntVar(&o.workBudget, "work-budget", defaultWorkBudget, "maximum number of checks whether pods fit a node or pool for one plan, and, 25 times as many, for one search for savings; pods that were not reached are planned next, the namespaces in turn (0: no limit)")
 	f.BoolVar(&o.safeToEvict, "honor-safe-to-evict", false, gates.Usage("honor-safe-to-evict"))
-	f.BoolVar(&o.proactive, "proactive-scale-up", false, gates.Usage("proactive-scale-up"))
+	f.BoolVar(&o.proactive, "proactive-scale-up", true, gates.Usage("proactive-scale-up"))
 	f.StringVar(&o.brakeText, "unready-brake", "off", gates.Usage("unready-brake"))
 	cli.PriorityCutoffFlag(f, &o.pods.PriorityCutoff)
 	f.DurationVar(&o.pods.Delay, "new-pod-delay", 0, "least age of a pod for which a node is launched; annotations of a pod increase it")

@@ -76,6 +76,8 @@ type Store struct {
 	options  Options
 	news     news
 	catalogs *catalogs
+	// foresight are the kinds that only virtual pods of workloads need.
+	foresight []state.Kind
 	// recheck triggers the live reads at once.
 	recheck chan struct{}
 
@@ -105,7 +107,7 @@ func NewStore(config Config) (*Store, error) {
 	s := &Store{
 		View: objects.View, state: objects, classes: config.State.Classes, live: config.Live, log: config.Log, options: config.Options.withDefaults(),
 		news:    news{state: objects, rejected: config.Rejected, departed: config.Departed, log: config.Log},
-		recheck: make(chan struct{}, 1), watched: config.State.Kinds(),
+		recheck: make(chan struct{}, 1), watched: config.State.Kinds(), foresight: config.State.Foresight(),
 		writes: map[state.Ref]*entry{}, gone: map[types.UID]time.Time{},
 	}
 	s.catalogs = newCatalogs(config.Provider, s)

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -40,17 +43,21 @@ func Transform(obj any) (any, error) {
 	return obj, nil
 }
 
-// Watch registers the store with the informers. Call it once, before or after the informers are started.
+// Watch registers the store with the informers. Call it once, before or after the informers are started. Workloads that
+// this process may not list are left out: pods are planned when they exist then, until the next start.
 func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
 	s.mutex.Lock()
 	watched := slices.Clone(s.watched)
 	s.mutex.Unlock()
 	for _, k := range watched {
+		if s.forbidden(ctx, k) {
+			s.leaveOut(k)
+			s.log.Info("no right to list them: pods that they ask for are planned when they exist, not before", "kind", k.String())
+			continue
+		}
 		err := s.watch(ctx, informers, k)
 		if k.Optional() && meta.IsNoMatchError(err) {
-			s.mutex.Lock()
-			s.watched = slices.DeleteFunc(s.watched, func(other state.Kind) bool { return other == k })
-			s.mutex.Unlock()
+			s.leaveOut(k)
 			if k == state.NodeOverlays {
 				s.catalogs.overlays.absent = informers
 			} else {
@@ -63,6 +70,30 @@ func (s *Store) Watch(ctx context.Context, informers cache.Informers) error {
 		}
 	}
 	return nil
+}
+
+// leaveOut takes a kind from those that are watched.
+func (s *Store) leaveOut(k state.Kind) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.watched = slices.DeleteFunc(s.watched, func(other state.Kind) bool { return other == k })
+}
+
+// forbidden reports whether this process may not list a kind without which the store is complete. An informer of that kind
+// would never be.
+func (s *Store) forbidden(ctx context.Context, k state.Kind) bool {
+	var list client.ObjectList
+	switch {
+	case !slices.Contains(s.foresight, k):
+		return false
+	case k == state.ReplicaSets:
+		list = &appsv1.ReplicaSetList{}
+	case k == state.StatefulSets:
+		list = &appsv1.StatefulSetList{}
+	case k == state.Jobs:
+		list = &batchv1.JobList{}
+	}
+	return apierrors.IsForbidden(s.live.List(ctx, list, client.Limit(1)))
 }
 
 // watch registers the store with the informer of one kind.

@@ -55,7 +55,7 @@ var Features = []Feature{
 			`cluster-autoscaler.kubernetes.io/scale-down-disabled: "true" of a node like karpenter.sh/do-not-disrupt: "true"`},
 	{Name: "Nomination", Stage: Beta, Since: "0.1", Flag: "pod-placement", Page: "operations.md",
 		Does: "nominate: tell kube-scheduler where pods were planned; observe: do not (default nominate from Kubernetes 1.35, observe before)"},
-	{Name: "ProactiveScaleUp", Stage: Alpha, Since: "0.1", Flag: "proactive-scale-up", Default: "false", Page: "scheduling.md",
+	{Name: "ProactiveScaleUp", Stage: Beta, Since: "0.1", Flag: "proactive-scale-up", Default: "true", Page: "scheduling.md",
 		Does: "launch nodes for the pods that ReplicaSets, StatefulSets and Jobs ask for as soon as the first of them exists"},
 	{Name: "UnreadyBrake", Stage: Alpha, Since: "0.1", Flag: "unready-brake", Default: "off", Page: "disruption.md",
 		Does: "remove no node voluntarily while more than this share and this number of nodes are not ready, such as 45%,3; or off"},

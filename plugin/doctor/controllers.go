@@ -62,7 +62,7 @@ func (c *Controller) installation(name string) Installation {
 	i := Installation{Provider: c.Provider(), LeaseNamespace: c.LeaseNamespace(), LeaseName: c.setting("LEADER_ELECTION_NAME", name), Unconverted: c.Settings["WEBHOOK_PORT"] == "0"}
 	i.Overlays, _ = c.gate("NodeOverlay")
 	i.Buffers, _ = c.gate("CapacityBuffer")
-	i.Replicas = c.Settings["PROACTIVE_SCALE_UP"] == "true"
+	i.Replicas = c.setting("PROACTIVE_SCALE_UP", "true") == "true"
 	if !c.Elects() {
 		i.LeaseName = ""
 	}

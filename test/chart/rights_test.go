@@ -22,12 +22,13 @@ func TestRights(t *testing.T) {
 	for _, c := range []struct {
 		name, provider  string
 		converts, gated bool
-	}{{"kwok", "kwok", true, false}, {"aws", "aws", true, false},
-		{"without webhook", "aws", false, false}, {"with feature gates", "aws", true, true}} {
+		proactive       any // nil: not set
+	}{{"kwok", "kwok", true, false, nil}, {"aws", "aws", true, false, true},
+		{"without webhook", "aws", false, false, false}, {"with feature gates", "aws", true, true, nil}} {
 		t.Run(c.name, func(t *testing.T) {
 			r := render(t, mainChart, values(minimal().set("settings.cloudProvider", c.provider).set("conversion.enabled", c.converts).
 				set("settings.featureGates.nodeOverlay", c.gated).set("settings.featureGates.capacityBuffer", c.gated).
-				set("settings.proactiveScaleUp", c.gated)))
+				set("settings.proactiveScaleUp", c.proactive)))
 			granted := map[string]bool{}
 			for _, object := range r.objects {
 				switch object.GetKind() {
@@ -43,7 +44,7 @@ func TestRights(t *testing.T) {
 			wanted := map[string]bool{}
 			i := doctor.Installation{Provider: c.provider, LeaseName: "karpenter-leader-election", LeaseNamespace: namespace,
 				Unconverted: !c.converts,
-				Overlays:    c.gated, Buffers: c.gated, Replicas: c.gated}
+				Overlays:    c.gated, Buffers: c.gated, Replicas: c.proactive != false}
 			for _, right := range doctor.Rights(i) {
 				rule := rbacv1.PolicyRule{APIGroups: []string{right.Group}, Resources: []string{right.Resource}, Verbs: right.Verbs}
 				if right.Name != "" {

@@ -191,7 +191,7 @@ func everything(provider string) setter {
 		set("settings.batchMaxDuration", "20s").set("settings.batchIdleDuration", "2s").set("settings.preferencePolicy", "Ignore").
 		set("settings.minValuesPolicy", "BestEffort").set("settings.disableClusterStateObservability", true).
 		set("settings.disruptionValidation", "30s").set("settings.nodeOverheadPrice", "0.01").set("settings.podPlacement", "observe").
-		set("settings.honorSafeToEvict", true).set("settings.proactiveScaleUp", true).
+		set("settings.honorSafeToEvict", true).set("settings.proactiveScaleUp", false).
 		set("settings.expendablePodsPriorityCutoff", -10).set("settings.newPodDelay", "5s").set("settings.unreadyBrake", "45%,3").
 		set("settings.schedulerConfig", "podTopologySpread: {}").
 		set("settings.kubeClientQPS", 50).set("settings.kubeClientBurst", 100).

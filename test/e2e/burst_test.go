@@ -11,79 +11,199 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// TestBurst measures the scale-up of a Deployment from nothing to the numbers of replicas in KARPENTER_BURST ("1000"),
-// without and with --proactive-scale-up, on a control plane of its own. It prints a Markdown table. It asserts that all
-// pods run, that no claim is superfluous, and that the claims are created in at most two plans with the flag.
+// TestBurst measures scale-ups from nothing on a control plane of its own: of one Deployment to the numbers of replicas
+// in KARPENTER_BURST ("100,1000"), and "wide", a thousand pods of thirty Deployments. It does so with this controller as it
+// is by default, without proactive scale-up, and with another controller if LATENCY_OTHER has its command (make latency). It
+// prints a Markdown table. It asserts that all pods run, and for this controller by default that the claims are created in
+// at most two plans, and that those of one Deployment are all used.
 //
-//	claims    from the scale command to the creation of the last claim
-//	ready     from the scale command to the last pod that runs
+//	claims    from the first scale command to the last new claim
+//	ready     from the first scale command to the last pod that runs
 //	plans     that created claims
+//	unused    claims that are gone or have no pod when the last pod runs
+//	used      the CPU that the pods request, of what the nodes have
 //	CPU       seconds of the controller's process from the scale command to the last pod that runs
 func TestBurst(t *testing.T) {
 	sizes := os.Getenv("KARPENTER_BURST")
 	if sizes == "" {
-		t.Skip("takes minutes; KARPENTER_BURST=1000 runs it")
+		t.Skip("takes minutes; KARPENTER_BURST=100,1000,wide runs it (make latency)")
 	}
-	c := ownCluster(t)
-	c.environment = append(c.environment, mutationDetector+"false")
-	s := newStage(t, c, "thousand")
-	table := []string{"| replicas | proactive | claims | ready | plans | nodes | CPU | memory |", "|---|---|---|---|---|---|---|---|"}
-	for size := range strings.SplitSeq(sizes, ",") {
+	table := []string{"| burst | controller | claims | ready | plans | nodes | unused | used | USD/h | CPU | memory |",
+		"|---|---|---|---|---|---|---|---|---|---|---|"}
+	for _, by := range scalers() {
+		c := ownCluster(t)
+		c.environment = append(c.environment, mutationDetector+"false")
+		s := newStage(t, c, "thousand")
+		for size := range strings.SplitSeq(sizes, ",") {
+			table = append(table, s.burst(size, by))
+			t.Logf("so far:\n%s", strings.Join(table, "\n"))
+		}
+	}
+}
+
+// scaler is a controller that is measured.
+type scaler struct {
+	name  string
+	flags []string
+	// other is the command of another controller, nil for this one.
+	other []string
+}
+
+// scalers returns those to measure. KARPENTER_BURST_BY selects some by name.
+func scalers() []scaler {
+	all := []scaler{{name: "default"}, {name: "reactive", flags: []string{"--proactive-scale-up=false"}}}
+	if command := strings.Fields(os.Getenv("LATENCY_OTHER")); len(command) > 0 {
+		all = append(all, scaler{name: "other", other: command})
+	}
+	names := os.Getenv("KARPENTER_BURST_BY")
+	if names == "" {
+		return all
+	}
+	var selected []scaler
+	for _, by := range all {
+		if strings.Contains(","+names+",", ","+by.name+",") {
+			selected = append(selected, by)
+		}
+	}
+	return selected
+}
+
+// runScaler starts a controller and waits until it is ready. For another one, the account gets all permissions: it has those
+// of this one's chart.
+func (s *stage) runScaler(log string, by scaler) {
+	s.t.Helper()
+	if by.other == nil {
+		s.runController(s.t, log, by.flags...)
+		return
+	}
+	if err := s.Create(s.t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "other"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}},
+	}); client.IgnoreAlreadyExists(err) != nil {
+		s.t.Fatal(err)
+	}
+	p, err := startProgram(s.cluster, log, by.other)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.controller = p
+	await(s.t, patience, "the other controller to be ready", p.ready)
+}
+
+// workloads creates the Deployments of a burst without replicas, and returns the numbers to scale them to.
+func (s *stage) workloads(size string) map[string]int {
+	s.t.Helper()
+	if size != "wide" {
 		replicas, err := strconv.Atoi(size)
 		if err != nil {
-			t.Fatalf("KARPENTER_BURST: %v", err)
+			s.t.Fatalf("KARPENTER_BURST: %v", err)
 		}
-		for _, proactive := range []bool{false, true} {
-			row := s.burst(replicas, proactive)
-			table = append(table, row)
-		}
+		return map[string]int{"app": replicas}
 	}
-	t.Logf("\n%s", strings.Join(table, "\n"))
+	const deployments, pods = 30, 1000
+	asked := map[string]int{}
+	for i := range deployments {
+		w := shrunk{name: fmt.Sprintf("wide-%02d", i), cpu: []string{"100m", "250m", "500m", "750m", "1500m", "2"}[i%6]}
+		asked[w.name] = (pods + i) / deployments
+		d := w.deployment(s.name, 0)
+		d.Spec.Template.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory] =
+			resource.MustParse([]string{"128Mi", "512Mi", "1Gi", "2Gi", "6Gi"}[i%5])
+		if i%3 == 2 {
+			d.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: []string{corev1.LabelTopologyZone, corev1.LabelHostname}[i%2],
+				WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: d.Spec.Selector}}
+		}
+		s.create(d)
+	}
+	return asked
 }
 
 // burst returns the table row of a scale-up.
-func (s *stage) burst(replicas int, proactive bool) string {
+func (s *stage) burst(size string, by scaler) string {
 	s.t.Helper()
-	log := kept(s.t, fmt.Sprintf("burst-%d-%t.log", replicas, proactive))
-	s.runController(s.t, log, "--proactive-scale-up="+strconv.FormatBool(proactive))
+	asked := s.workloads(size)
+	log := kept(s.t, fmt.Sprintf("burst-%s-%s.log", size, by.name))
+	s.runScaler(log, by)
 	before := s.controller.takes(s.t)
 	old := len(s.ledger.claimsOf(s.name))
 	begun := time.Now()
-	s.scale("app", replicas)
-	await(s.t, 10*patience, fmt.Sprintf("%d pods to run", replicas), s.running("app", replicas))
-	ready, elapsed := time.Since(begun), s.controller.takes(s.t)
-	plans, last := s.creations(log, begun)
-	claims := s.ledger.claimsOf(s.name)[old:]
-	used := map[string]bool{}
-	for _, pod := range s.pods("app") {
-		used[pod.Spec.NodeName] = true
+	for app, replicas := range asked {
+		s.scale(app, replicas)
 	}
-	for _, claim := range claims {
-		// Claims of several plans may be consolidated while pods still come.
-		if proactive && (claim.gone || !used[claim.object.Status.NodeName]) {
-			s.t.Errorf("claim %s, node %q, was never used (gone: %t)", claim.object.Name, claim.object.Status.NodeName, claim.gone)
-		}
+	for app, replicas := range asked {
+		await(s.t, 10*patience, fmt.Sprintf("%d pods of %s to run", replicas, app), s.running(app, replicas))
 	}
-	if proactive && plans > 2 {
-		s.t.Errorf("%d plans created claims, want one, or two when pods differ", plans)
+	row := s.measured(result{ready: time.Since(begun), claims: s.ledger.claimsOf(s.name)[old:]}, log, begun)
+	elapsed := s.controller.takes(s.t)
+	for app := range asked {
+		s.scale(app, 0)
 	}
-	s.scale("app", 0)
 	await(s.t, 10*patience, "no node to be left", s.empty)
 	if err := s.controller.stop(); err != nil {
 		s.t.Error(err)
 	}
-	return fmt.Sprintf("| %d | %t | %.1f s | %.1f s | %d | %d | %.1f s | %d MiB |",
-		replicas, proactive, last.Seconds(), ready.Seconds(), plans, len(claims),
+	if size == "wide" {
+		for app := range asked {
+			s.remove(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: app}})
+		}
+	}
+	if by.name == "default" && row.plans > 2 {
+		s.t.Errorf("%d plans created claims, want one, or two when pods differ", row.plans)
+	}
+	if by.name == "default" && size != "wide" && row.unused > 0 {
+		s.t.Errorf("%d claims were never used", row.unused)
+	}
+	return fmt.Sprintf("| %s | %s | %.1f s | %.1f s | %d | %d | %d | %.0f%% | %.3f | %.1f s | %d MiB |", size, by.name,
+		row.last.Seconds(), row.ready.Seconds(), row.plans, len(row.claims), row.unused, 100*row.used, row.price,
 		elapsed.cpu-before.cpu, elapsed.peak>>20)
 }
 
-// creations returns how many plans have created claims according to the log, and when the last did, after begun.
-func (s *stage) creations(log string, begun time.Time) (plans int, last time.Duration) {
+// result is what a burst led to.
+type result struct {
+	// ready and last are the times from the scale command until the last pod runs and the last claim exists.
+	ready, last   time.Duration
+	plans, unused int
+	claims        []entry[*karpv1.NodeClaim]
+	// used is the share of the nodes' CPU that is requested, and price theirs in USD per hour.
+	used, price float64
+}
+
+// measured completes the result from the log and the objects of the case.
+func (s *stage) measured(r result, log string, begun time.Time) result {
+	s.t.Helper()
+	r.plans = s.creations(log, begun)
+	nodes, requested, has := map[string]bool{}, int64(0), int64(0)
+	for _, pod := range s.ledger.podsOf(s.name) {
+		nodes[pod.Spec.NodeName] = true
+		for i := range pod.Spec.Containers {
+			requested += pod.Spec.Containers[i].Resources.Requests.Cpu().MilliValue()
+		}
+	}
+	for _, claim := range r.claims {
+		r.last = max(r.last, claim.seen.Sub(begun))
+		if claim.gone || !nodes[claim.object.Status.NodeName] {
+			r.unused++
+		}
+	}
+	for _, node := range s.ledger.nodesOf(s.name) {
+		has += node.Status.Allocatable.Cpu().MilliValue()
+	}
+	r.used, r.price = float64(requested)/float64(max(has, 1)), s.price()
+	return r
+}
+
+// creations returns how many plans have created claims according to the log, after begun. It is 0 for other controllers.
+func (s *stage) creations(log string, begun time.Time) int {
 	s.t.Helper()
 	content, err := os.ReadFile(log)
 	if err != nil {
@@ -96,12 +216,11 @@ func (s *stage) creations(log string, begun time.Time) (plans int, last time.Dur
 			Msg  string    `json:"message"`
 			Plan string    `json:"planID"`
 		}
-		if json.Unmarshal(line, &said) == nil && strings.HasPrefix(said.Msg, "created nodeclaims") {
+		if json.Unmarshal(line, &said) == nil && strings.HasPrefix(said.Msg, "created nodeclaims") && said.Time.After(begun) {
 			seen[said.Plan] = true
-			last = max(last, said.Time.Sub(begun))
 		}
 	}
-	return len(seen), last
+	return len(seen)
 }
 
 // TestQuotaStopsPods checks that no node remains for pods that a ResourceQuota does not allow.

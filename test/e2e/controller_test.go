@@ -36,6 +36,12 @@ type controller struct {
 
 // startController starts the controller and returns without waiting for readiness.
 func startController(c *cluster, log string, flags ...string) (*controller, error) {
+	return startProgram(c, log, append([]string{binary, "controller", "--cloud-provider=kwok"}, flags...))
+}
+
+// startProgram starts a controller by its command. Ports and the kubeconfig are in the environment variables that this
+// controller and Karpenter's read.
+func startProgram(c *cluster, log string, program []string) (*controller, error) {
 	ports, err := freePorts(2)
 	if err != nil {
 		return nil, err
@@ -46,9 +52,9 @@ func startController(c *cluster, log string, flags ...string) (*controller, erro
 	}
 	defer output.Close()
 	p := &controller{log: log, metrics: ports[0], health: ports[1], ended: make(chan struct{})}
-	command := exec.Command(binary, append([]string{"controller", "--cloud-provider=kwok", "--kubeconfig=" + c.kubeconfig(),
-		"--metrics-port=" + strconv.Itoa(p.metrics), "--health-probe-port=" + strconv.Itoa(p.health)}, flags...)...)
-	command.Env = slices.Concat(os.Environ(), []string{mutationDetector + "true"}, c.environment)
+	command := exec.Command(program[0], program[1:]...)
+	command.Env = slices.Concat(os.Environ(), []string{mutationDetector + "true", "KUBECONFIG=" + c.kubeconfig(),
+		"METRICS_PORT=" + strconv.Itoa(p.metrics), "HEALTH_PROBE_PORT=" + strconv.Itoa(p.health)}, c.environment)
 	command.Stdout, command.Stderr = output, output
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	started := make(chan error)

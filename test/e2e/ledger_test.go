@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -40,6 +41,7 @@ type ledger struct {
 type entry[T any] struct {
 	object T
 	gone   bool
+	seen   time.Time // when it was observed first; of claims only
 }
 
 func openLedger(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*ledger, error) {
@@ -83,19 +85,23 @@ func (l *ledger) note(object any, gone bool) {
 	defer l.mu.Unlock()
 	switch object := object.(type) {
 	case *karpv1.NodeClaim:
-		l.claims[object.UID] = &entry[*karpv1.NodeClaim]{object, gone}
+		now := &entry[*karpv1.NodeClaim]{object: object, gone: gone, seen: time.Now()}
+		if before := l.claims[object.UID]; before != nil {
+			now.seen = before.seen
+		}
+		l.claims[object.UID] = now
 		l.look(object.Labels[caseLabel])
 	case *corev1.Node:
-		l.nodes[object.UID] = &entry[*corev1.Node]{object, gone}
+		l.nodes[object.UID] = &entry[*corev1.Node]{object: object, gone: gone}
 		l.look(object.Labels[caseLabel])
 	case *corev1.ConfigMap:
-		l.machines[object.UID] = &entry[*corev1.ConfigMap]{object, gone}
+		l.machines[object.UID] = &entry[*corev1.ConfigMap]{object: object, gone: gone}
 	case *eventsv1.Event:
 		if text := object.Reason + ": " + object.Note; object.ReportingController == "karpenter" && !slices.Contains(l.said[object.Regarding.UID], text) {
 			l.said[object.Regarding.UID] = append(l.said[object.Regarding.UID], text)
 		}
 	case *corev1.Pod:
-		l.pods[object.UID] = &entry[*corev1.Pod]{object, gone}
+		l.pods[object.UID] = &entry[*corev1.Pod]{object: object, gone: gone}
 		if node := object.Status.NominatedNodeName; node != "" {
 			if l.nominated[object.UID] == nil {
 				l.nominated[object.UID] = map[string]bool{}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,13 @@ func (c *Config) Kinds() []Kind {
 		}
 	}
 	return needed
+}
+
+// Foresight returns the kinds that only the virtual pods of workloads need.
+func (c *Config) Foresight() []Kind {
+	without := *c
+	without.Replicas = false
+	return slices.DeleteFunc(c.Kinds(), without.needs)
 }
 
 func (c *Config) needs(k Kind) bool {

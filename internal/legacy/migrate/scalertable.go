@@ -99,8 +99,8 @@ var scalerRows = []struct{ values, switches, prefixes, becomes string }{
 		becomes: "settings.expendablePodsPriorityCutoff of the chart is the same; without it every pod that cannot be " +
 			"scheduled counts"},
 	{switches: "enable-proactive-scaleup",
-		becomes: "settings.proactiveScaleUp of the chart is the same: nodes are launched for pods that workloads are about " +
-			"to create"},
+		becomes: "settings.proactiveScaleUp of the chart is the same, and on by default: nodes are launched for pods that " +
+			"workloads are about to create"},
 	{values: "pod-injection-limit",
 		becomes: "settings.proactiveScaleUp of the chart plans at most 10000 pods that do not exist yet; the number cannot " +
 			"be changed"},
