@@ -20,6 +20,8 @@ import (
 type Launches struct {
 	launches []*launch
 	counters map[string]*counter
+	// replicas are the UIDs of the virtual pods of workloads for which a claim was created.
+	replicas map[string]bool
 }
 
 // Launched records the claims that were created for a plan on the snapshot. A claim whose pods all wait for a cause is
@@ -32,7 +34,9 @@ func (l *Launches) Launched(snap *model.Snapshot, claims []plan.NewClaim) {
 		for _, pods := range byOwner(c.Pods) {
 			o := l.counter(ownerOf(pods[0]), "launches for "+ownerName(pods[0]))
 			for _, p := range pods {
-				m.pods[p.UID] = true
+				if m.pods[p.UID] = true; p.Virtual == model.VirtualReplica {
+					l.launchedFor(p)
+				}
 				if o.counts(snap, p) {
 					o.pods[p.UID] = time.Time{}
 				}
@@ -46,6 +50,14 @@ func (l *Launches) Launched(snap *model.Snapshot, claims []plan.NewClaim) {
 		}
 		l.launches = append(l.launches, m)
 	}
+}
+
+// launchedFor records that a claim was created for the virtual pod of a workload.
+func (l *Launches) launchedFor(p *model.Pod) {
+	if l.replicas == nil {
+		l.replicas = map[string]bool{}
+	}
+	l.replicas[p.UID] = true
 }
 
 // Empty reports whether no launch and no pause is remembered: Judge does nothing then, whenever it is called.

@@ -2,6 +2,7 @@ package futile_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -259,6 +260,58 @@ func TestRoomOfBuffer(t *testing.T) {
 	if why := w.paused().Why; !strings.Contains(why, "surprise:NoSchedule") {
 		t.Errorf("the pause is because of %q, want the taint", why)
 	}
+}
+
+// TestReplicasOnce: a virtual pod of a workload has a node launched for it once, also if another pod takes its room. With
+// others that have none yet it may be on a further node, and when it exists, or is asked for anew, it gets one.
+func TestReplicasOnce(t *testing.T) {
+	w := newWorld()
+	ask := func(names ...string) {
+		for _, name := range names {
+			w.pend(name)
+			pod := w.pods[name]
+			pod.Virtual = model.VirtualReplica
+			w.pods[name] = pod
+		}
+	}
+	// launched returns the claims of those planned, by name with the pods, that are launched.
+	launched := func(planned map[string][]string) []string {
+		virtual, p := w.snapshot().VirtualPods(), &plan.Provision{Virtual: &plan.Provision{}}
+		for _, name := range slices.Sorted(maps.Keys(planned)) {
+			claim := plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid"}
+			for _, pod := range planned[name] {
+				claim.Pods = append(claim.Pods, virtual[pod])
+			}
+			p.Virtual.Claims = append(p.Virtual.Claims, claim)
+			p.Virtual.Order = append(p.Virtual.Order, claim.Pods...)
+		}
+		kept := w.judge(p).Virtual
+		w.launches.Launched(w.snapshot(), kept.Claims)
+		var names []string
+		pods := 0
+		for _, claim := range kept.Claims {
+			names, pods = append(names, claim.Name), pods+len(claim.Pods)
+		}
+		if len(kept.Order) != pods {
+			t.Errorf("the plan has %d pods in its order and %d on its claims", len(kept.Order), pods)
+		}
+		return names
+	}
+	check := func(when string, got []string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	ask("a", "b", "c")
+	check("at first", launched(map[string][]string{"1": {"a"}, "2": {"b"}}), "1", "2")
+	check("when their room is taken", launched(map[string][]string{"3": {"a", "b"}, "4": {"c"}}), "4")
+	ask("d")
+	check("with one that is new", launched(map[string][]string{"5": {"a", "d"}, "6": {"b"}}), "5")
+	delete(w.pods, "a")
+	check("when one exists", launched(map[string][]string{"7": {"b"}}))
+	ask("a")
+	check("when it is asked for again", launched(map[string][]string{"8": {"a"}, "9": {"b", "c"}}), "8")
 }
 
 // TestSlowFailures: nodes that never register, and whose claims are given up 15 minutes after the launch.

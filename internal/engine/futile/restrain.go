@@ -1,6 +1,7 @@
 package futile
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -9,12 +10,12 @@ import (
 
 // Restrain returns the plan without the claims that are only for pods of paused owners, and refuses those pods. The pods
 // may still be placed on existing nodes, on nodes in flight, and on new nodes that other pods need too. The same holds for
-// the plan of the virtual pods.
+// the plan of the virtual pods, of which those of workloads get a node once.
 func (l *Launches) Restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provision {
 	l.adopt(snap)
 	restrained := l.restrain(snap, p)
 	if p.Virtual != nil {
-		if part := l.restrain(snap, p.Virtual); part != p.Virtual {
+		if part := l.restrain(snap, l.once(snap, p.Virtual)); part != p.Virtual {
 			whole := *restrained
 			whole.Virtual, restrained = part, &whole
 		}
@@ -61,6 +62,33 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 	}
 	restrained.Order = slices.DeleteFunc(slices.Clone(p.Order), func(pod *model.Pod) bool { return dropped[pod.UID] })
 	return &restrained
+}
+
+// once returns the plan of the virtual pods without the claims that are only for pods of workloads for which a claim was
+// created before. Another pod has taken their room: kube-scheduler binds pods that find room before this controller sees
+// them. Until they exist, the pod that does not find room may be another one, or none.
+func (l *Launches) once(snap *model.Snapshot, p *plan.Provision) *plan.Provision {
+	if len(l.replicas) == 0 {
+		return p
+	}
+	virtual := snap.VirtualPods()
+	maps.DeleteFunc(l.replicas, func(uid string, _ bool) bool { return virtual[uid] == nil })
+	again := func(pod *model.Pod) bool { return l.replicas[pod.UID] }
+	part, waits := *p, map[string]bool{}
+	part.Claims = slices.DeleteFunc(slices.Clone(p.Claims), func(c plan.NewClaim) bool {
+		if len(c.Pods) == 0 || slices.ContainsFunc(c.Pods, func(pod *model.Pod) bool { return !again(pod) }) {
+			return false
+		}
+		for _, pod := range c.Pods {
+			waits[pod.UID] = true
+		}
+		return true
+	})
+	if len(waits) == 0 {
+		return p
+	}
+	part.Order = slices.DeleteFunc(slices.Clone(p.Order), func(pod *model.Pod) bool { return waits[pod.UID] })
+	return &part
 }
 
 // larger returns the claim without the types that nodes of the pool have shown to be too small for it.
