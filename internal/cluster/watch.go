@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,15 +16,19 @@ import (
 
 	karpv1alpha5 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha5"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/record"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 )
 
 // CacheOptions returns the options that the store requires of the manager's cache: managed fields are removed except
-// for this controller's nominations, and broken is called with the error when a list or watch breaks. It must call
-// Store.Recheck.
+// for this controller's nominations, bound pods are held as records, and broken is called with the error when a list or
+// watch breaks. It must call Store.Recheck.
 func CacheOptions(broken func(error)) cache.Options {
+	table := &record.Table{}
+	transform := func(obj any) (any, error) { return reduced(obj, table), nil }
 	return cache.Options{
-		DefaultTransform: Transform,
+		DefaultTransform: transform,
+		NewInformer:      newInformer(transform),
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
 			broken(err)
@@ -31,16 +36,20 @@ func CacheOptions(broken func(error)) cache.Options {
 	}
 }
 
-// Transform is convert.Trim as a cache transform. It leaves Provisioners unchanged: their managed fields contain the
-// version in which they were written, which determines their meaning.
-func Transform(obj any) (any, error) {
-	if _, older := obj.(*karpv1alpha5.Provisioner); older {
-		return obj, nil
+// reduced returns an object as caches hold it: trimmed, and a bound pod as a record. It leaves Provisioners unchanged:
+// their managed fields contain the version in which they were written, which determines their meaning.
+func reduced(obj any, table *record.Table) any {
+	switch o := obj.(type) {
+	case *karpv1alpha5.Provisioner, *record.Pod:
+	case *corev1.Pod:
+		convert.Trim(o)
+		if packed := table.Pack(o); packed != nil {
+			return packed
+		}
+	case client.Object:
+		convert.Trim(o)
 	}
-	if object, ok := obj.(client.Object); ok {
-		convert.Trim(object)
-	}
-	return obj, nil
+	return obj
 }
 
 // Watch registers the store with the informers. Call it once, before or after the informers are started. Workloads that
@@ -101,6 +110,9 @@ func (s *Store) watch(ctx context.Context, informers cache.Informers, k state.Ki
 	informer, err := informers.GetInformer(ctx, k.New().(client.Object), cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watching objects of kind %s: %w", k, err)
+	}
+	if pods, ok := informer.(podInformer); ok {
+		informer = pods.SharedIndexInformer // the store holds the records
 	}
 	registration, err := informer.AddEventHandler(s.handler())
 	if err != nil {

@@ -60,6 +60,9 @@ func trimNode(node *corev1.Node) {
 
 func trimPod(pod *corev1.Pod) {
 	var kept []metav1.ManagedFieldsEntry
+	if pod.Spec.NodeName != "" {
+		pod.Status.NominatedNodeName = ""
+	}
 	if NominatedByUs(pod) {
 		kept = append(kept, metav1.ManagedFieldsEntry{
 			Manager:     NominationManager,
@@ -78,6 +81,10 @@ func trimPod(pod *corev1.Pod) {
 	trimPodStatus(pod)
 	pod.Annotations = readAnnotations(pod.Annotations)
 	trimPodSpec(&pod.Spec)
+	pod.Spec.Hostname, pod.Spec.Subdomain = "", ""
+	if isDaemon(pod) {
+		pod.Spec.Affinity = nil // it names the node
+	}
 }
 
 func trimPodSpec(spec *corev1.PodSpec) {
@@ -144,6 +151,7 @@ func trimPodStatus(pod *corev1.Pod) {
 	s := &pod.Status
 	s.HostIP, s.HostIPs, s.PodIP, s.PodIPs = "", nil, "", nil
 	s.EphemeralContainerStatuses, s.ResourceClaimStatuses, s.ExtendedResourceClaimStatus = nil, nil, nil
+	s.Conditions = trimConditions(s.Conditions)
 	if asIs(pod, s.ContainerStatuses) && asIs(pod, s.InitContainerStatuses) {
 		s.ContainerStatuses, s.InitContainerStatuses = nil, nil
 		return
@@ -154,6 +162,21 @@ func trimPodStatus(pod *corev1.Pod) {
 			*c = corev1.ContainerStatus{Name: c.Name, Resources: c.Resources, AllocatedResources: c.AllocatedResources}
 		}
 	}
+}
+
+// trimConditions keeps whether the pod is scheduled, ready or disrupted. When it became ready is not read.
+func trimConditions(all []corev1.PodCondition) []corev1.PodCondition {
+	var kept []corev1.PodCondition
+	for i := range all {
+		switch c := all[i]; c.Type {
+		case corev1.PodScheduled, corev1.DisruptionTarget:
+			c.LastProbeTime = metav1.Time{}
+			kept = append(kept, c)
+		case corev1.PodReady:
+			kept = append(kept, corev1.PodCondition{Type: c.Type, Status: c.Status})
+		}
+	}
+	return kept
 }
 
 // asIs reports whether the containers have the resources in their spec, according to the statuses.

@@ -30,9 +30,9 @@ type creation struct {
 
 // noteCreation records the pod of a name for its controller, and sets the requests of its successor in the spec if it
 // was resized. It returns the pods to convert again.
-func (p *podSet) noteCreation(key types.NamespacedName, before converted, e *entry, spec *model.PodSpec) (again []types.NamespacedName) {
+func (p *podSet) noteCreation(key types.NamespacedName, before converted, e sight, spec *model.PodSpec) (again []types.NamespacedName) {
 	now := &e.converted
-	pod, _ := e.object.(*corev1.Pod)
+	pod := e.pod
 	if pod != nil && now.disposition != convert.Ignore && !spec.Daemon {
 		now.controller = types.UID(spec.Controller.UID)
 	}

@@ -71,9 +71,9 @@ func (d *daemonSets) setAside(aside []model.AsideDaemon) {
 // countPod replaces the old count of a DaemonSet's pod by the new one. A DaemonSet is converted again when one
 // of its pods has requests that no other had before, or the last pod with some requests is gone. Pods outlive a
 // deleted DaemonSet; their requests are not kept.
-func (d *daemonSets) countPod(namespace string, before *convert.DaemonShape, e *entry) *convert.DaemonShape {
+func (d *daemonSets) countPod(namespace string, before *convert.DaemonShape, pod *corev1.Pod) *convert.DaemonShape {
 	var now *convert.DaemonShape
-	if pod, _ := e.object.(*corev1.Pod); pod != nil {
+	if pod != nil {
 		now = d.pods.Add(pod)
 	}
 	d.pods.Remove(before)

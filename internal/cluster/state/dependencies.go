@@ -151,7 +151,7 @@ func (d *dependencies) users(namespace, claim string) []*corev1.Pod {
 	asked := d.dependents[Ref{VolumeClaims, types.NamespacedName{Namespace: namespace, Name: claim}}]
 	list := make([]*corev1.Pod, 0, len(asked))
 	for key := range asked {
-		if pod, ok := d.now(Ref{Pods, key}).(*corev1.Pod); ok {
+		if pod := d.pod(key); pod != nil {
 			list = append(list, pod)
 		}
 	}
@@ -198,7 +198,7 @@ func (d *dependencies) update(pod types.NamespacedName, on []Ref) []Ref {
 func (p *podSet) reconvert(at Ref, wanted func(*corev1.Pod) bool) {
 	p.virtuals.convertAgain(at)
 	for _, key := range slices.Collect(maps.Keys(p.dependents[at])) {
-		pod, _ := p.now(Ref{Pods, key}).(*corev1.Pod)
+		pod := p.pod(key)
 		if pod != nil && (wanted == nil || wanted(pod)) {
 			p.sync(key, p.entry(Ref{Pods, key}), true)
 		}

@@ -16,6 +16,7 @@ import (
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
+	"github.com/karpenter-go/karpenter/internal/cluster/record"
 )
 
 // Object is any object of the API.
@@ -90,6 +91,7 @@ var kindOf = func() map[reflect.Type]Kind {
 	for k := range kinds {
 		m[reflect.TypeOf(table[k].empty)] = k
 	}
+	m[reflect.TypeOf((*record.Pod)(nil))] = Pods
 	return m
 }()
 

@@ -14,6 +14,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/record"
 )
 
 // View is what others may read of a State: its objects, those that it rejects, and the meaning of labels. The objects
@@ -28,10 +29,14 @@ type View struct {
 
 // entry is the object with one name.
 type entry struct {
+	// object is nil if there is none, and may be the record of a pod.
 	object Object
 	// converted is the state of a pod in the builder.
 	converted converted
 }
+
+// pod returns the pod as a whole, nil if the object is none.
+func (e *entry) pod() *corev1.Pod { return record.Whole(e.object) }
 
 func newView(vocabulary *convert.Vocabulary) *View {
 	v := &View{rejected: newRejected(), vocabulary: vocabulary}
@@ -44,7 +49,7 @@ func newView(vocabulary *convert.Vocabulary) *View {
 // Vocabulary returns the meaning of labels: the core's and the provider's.
 func (v *View) Vocabulary() *convert.Vocabulary { return v.vocabulary }
 
-// Object returns an object, nil if there is none.
+// Object returns an object, nil if there is none. A pod may be a record of one.
 func (v *View) Object(at Ref) Object { return read[Object](v, at) }
 
 // Objects returns all objects, by kind, namespace and name.
@@ -55,7 +60,9 @@ func (v *View) Objects() []Object {
 	for k := range v.objects {
 		begin := len(all)
 		for _, e := range v.objects[k] {
-			if e.object != nil {
+			if pod := e.pod(); pod != nil {
+				all = append(all, pod)
+			} else if e.object != nil {
 				all = append(all, e.object)
 			}
 		}
@@ -67,7 +74,26 @@ func (v *View) Objects() []Object {
 }
 
 // Pod returns a pod, nil if there is none.
-func (v *View) Pod(key types.NamespacedName) *corev1.Pod { return read[*corev1.Pod](v, Ref{Pods, key}) }
+func (v *View) Pod(key types.NamespacedName) *corev1.Pod {
+	v.mutex.Lock()
+	defer v.mutex.Unlock()
+	return v.pod(key)
+}
+
+// EachPod yields all pods, in any order. Only one of them at a time need exist as a whole.
+func (v *View) EachPod(yield func(*corev1.Pod) bool) {
+	v.mutex.Lock()
+	all := make([]Object, 0, len(v.objects[Pods]))
+	for _, e := range v.objects[Pods] {
+		all = append(all, e.object)
+	}
+	v.mutex.Unlock()
+	for _, object := range all {
+		if pod := record.Whole(object); pod != nil && !yield(pod) {
+			return
+		}
+	}
+}
 
 // Node returns a node, nil if there is none.
 func (v *View) Node(name string) *corev1.Node { return read[*corev1.Node](v, named(Nodes, name)) }
@@ -150,6 +176,8 @@ func (v *View) now(at Ref) Object {
 	}
 	return nil
 }
+
+func (v *View) pod(key types.NamespacedName) *corev1.Pod { return record.Whole(v.now(Ref{Pods, key})) }
 
 func (v *View) node(name string) *corev1.Node {
 	node, _ := v.now(named(Nodes, name)).(*corev1.Node)

@@ -29,9 +29,15 @@ type converted struct {
 
 // current reports whether the builder has the current state of the pod. Deletion is compared separately, because this
 // controller's own deletion has no version.
-func (t *converted) current(pod *corev1.Pod) bool {
-	return pod.ResourceVersion != "" && t.version == pod.ResourceVersion && t.uid == string(pod.UID) &&
-		t.leaving == (pod.DeletionTimestamp != nil)
+func (t *converted) current(pod Object) bool {
+	version := pod.GetResourceVersion()
+	return version != "" && t.version == version && t.uid == string(pod.GetUID()) && t.leaving == (pod.GetDeletionTimestamp() != nil)
+}
+
+// sight is the entry of a pod during its conversion. pod is nil if there is none.
+type sight struct {
+	*entry
+	pod *corev1.Pod
 }
 
 // podSet holds the conversions of pods.
@@ -47,7 +53,7 @@ type podSet struct {
 }
 
 func (p *podSet) apply(key types.NamespacedName, e *entry) {
-	if pod, _ := e.object.(*corev1.Pod); pod == nil || !e.converted.current(pod) {
+	if e.object == nil || !e.converted.current(e.object) {
 		depended := p.sync(key, e, false)
 		p.reconvertSharers(key, append(depended, p.dependsOn[key]...))
 	}
@@ -55,16 +61,16 @@ func (p *podSet) apply(key types.NamespacedName, e *entry) {
 
 // sync updates a pod in the builder. again says that the pod itself is unchanged, but an object that it depends on
 // changed. It returns what the pod depended on before.
-func (p *podSet) sync(key types.NamespacedName, e *entry, again bool) []Ref {
-	before := e.converted
+func (p *podSet) sync(key types.NamespacedName, at *entry, again bool) []Ref {
+	e, before := sight{at, at.pod()}, at.converted
 	e.converted = converted{}
 	defer func() {
-		e.converted.daemon = p.daemons.countPod(key.Namespace, before.daemon, e)
+		e.converted.daemon = p.daemons.countPod(key.Namespace, before.daemon, e.pod)
 		p.replicas.count(key, before, e)
 	}()
 	var spec model.PodSpec
 	var depends []Ref
-	if pod, _ := e.object.(*corev1.Pod); pod != nil {
+	if pod := e.pod; pod != nil {
 		spec, e.converted.disposition, depends = p.convertPod(pod)
 		if e.converted.disposition == convert.Pending && p.delay(key, pod) {
 			e.converted.disposition = convert.Ignore
@@ -94,8 +100,8 @@ func (p *podSet) sync(key types.NamespacedName, e *entry, again bool) []Ref {
 }
 
 // reportDeparture reports a pod that was on a node and has ended, or is being preempted.
-func (p *podSet) reportDeparture(before converted, e *entry) {
-	pod, _ := e.object.(*corev1.Pod)
+func (p *podSet) reportDeparture(before converted, e sight) {
+	pod := e.pod
 	if pod == nil || before.disposition != convert.Bound || before.uid != string(pod.UID) {
 		return
 	}

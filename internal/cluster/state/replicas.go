@@ -157,13 +157,13 @@ func considered(pod *corev1.Pod, finished bool) bool {
 }
 
 // count counts the pod for its workload. before is the state of the pod of that name before.
-func (r *replicas) count(key types.NamespacedName, before converted, e *entry) {
+func (r *replicas) count(key types.NamespacedName, before converted, e sight) {
 	if !r.config.Replicas {
 		return
 	}
 	now := &e.converted
 	created := false
-	if pod, _ := e.object.(*corev1.Pod); pod != nil {
+	if pod := e.pod; pod != nil {
 		uid, finished := workloadOf(pod)
 		now.workload, now.known = uid, uid != "" && considered(pod, finished)
 		created = before.uid != string(pod.UID)
@@ -301,7 +301,7 @@ func (r *replicas) set(w *workload, missing int) {
 
 // patternOf returns a pod of the workload, nil if it has none.
 func (r *replicas) patternOf(w *workload) *corev1.Pod {
-	if pod, _ := r.now(Ref{Pods, w.newest}).(*corev1.Pod); pod != nil || w.pods == 0 {
+	if pod := r.pod(w.newest); pod != nil || w.pods == 0 {
 		return pod
 	}
 	for key, e := range r.objects[Pods] {
@@ -309,8 +309,7 @@ func (r *replicas) patternOf(w *workload) *corev1.Pod {
 			w.newest = key
 		}
 	}
-	pod, _ := r.now(Ref{Pods, w.newest}).(*corev1.Pod)
-	return pod
+	return r.pod(w.newest)
 }
 
 // ordinals returns the ordinals of n missing pods.

@@ -22,7 +22,7 @@ func (s *State) Waits(key types.NamespacedName) *model.Rejection {
 	if e == nil || e.converted.disposition != convert.Ignore {
 		return nil
 	}
-	pod, _ := e.object.(*corev1.Pod)
+	pod := e.pod()
 	if pod == nil || pod.Spec.NodeName != "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
 	}

@@ -2,6 +2,7 @@ package census
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -28,6 +29,8 @@ type Census struct {
 	Waits   *telemetry.Waits
 	// Snapshot returns the current snapshot.
 	Snapshot func() *model.Snapshot
+	// Pods yields the pods of the mirror.
+	Pods iter.Seq[*corev1.Pod]
 	// Synced reports whether the mirror is complete.
 	Synced func() bool
 	// Cache lists the objects of the informers.
@@ -60,19 +63,14 @@ func (c *Census) Collect(to chan<- prometheus.Metric) {
 	c.conditions(ctx, s)
 	c.drains(ctx, s, snap)
 	s.nodes(snap)
-	var pods corev1.PodList
-	if err := c.Cache.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
-		c.Log.Error(err, "listing pods for metrics")
-		return
-	}
-	s.oldestUnbound(pods.Items)
+	s.oldestUnbound(c.Pods)
 	if !c.Objects.Detail {
-		s.podCounts(snap, pods.Items)
+		s.podCounts(snap, c.Pods)
 		return
 	}
 	s.offerings(snap)
-	s.nodeDetail(snap, limitsOf(pods.Items))
-	s.pods(snap, pods.Items, c.Waits)
+	s.nodeDetail(snap, limitsOf(c.Pods))
+	s.pods(snap, c.Pods, c.Waits)
 }
 
 // unsynced returns how long the mirror has been incomplete.

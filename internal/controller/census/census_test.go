@@ -51,8 +51,6 @@ type place struct {
 // List implements client.Reader.
 func (p *place) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	switch l := list.(type) {
-	case *corev1.PodList:
-		l.Items = p.pods
 	case *corev1.NodeList:
 		l.Items = p.nodes
 	case *karpv1.NodeClaimList:
@@ -159,6 +157,14 @@ func (p *place) addPod(name, node string) *corev1.Pod {
 	return &p.pods[len(p.pods)-1]
 }
 
+func (p *place) eachPod(yield func(*corev1.Pod) bool) {
+	for i := range p.pods {
+		if !yield(&p.pods[i]) {
+			return
+		}
+	}
+}
+
 // counted registers a census of the place.
 func counted(t testing.TB, p *place, detail bool) (*Census, *prometheus.Registry) {
 	t.Helper()
@@ -168,7 +174,7 @@ func counted(t testing.TB, p *place, detail bool) (*Census, *prometheus.Registry
 			Kinds:     Kinds(map[string]string{"kwoknodeclass": "karpenter.kwok.sh/kwoknodeclass"}, "nodeoverlay", "capacitybuffer"),
 			WellKnown: karpv1.CoreRules().WellKnown, Detail: detail,
 		}),
-		Waits: telemetry.NewWaits(), Snapshot: p.snapshot, Synced: func() bool { return p.synced }, Cache: p,
+		Waits: telemetry.NewWaits(), Snapshot: p.snapshot, Synced: func() bool { return p.synced }, Cache: p, Pods: p.eachPod,
 		Others: map[string]Kind{"kwoknodeclass": {&kwokv1alpha1.KWOKNodeClass{}, &kwokv1alpha1.KWOKNodeClassList{}},
 			"nodeoverlay":    {&karpv1alpha1.NodeOverlay{}, &karpv1alpha1.NodeOverlayList{}},
 			"capacitybuffer": {&v1beta1.CapacityBuffer{}, &v1beta1.CapacityBufferList{}}},

@@ -1,6 +1,7 @@
 package census
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -19,10 +20,9 @@ type limited struct{ all, daemons map[string]float64 }
 
 // limitsOf returns the sums of the limits of pods by node. Init containers count if they run as sidecars. Amounts are
 // approximate and only used for metrics.
-func limitsOf(pods []corev1.Pod) map[string]limited {
+func limitsOf(pods iter.Seq[*corev1.Pod]) map[string]limited {
 	sums := map[string]limited{}
-	for i := range pods {
-		pod := &pods[i]
+	for pod := range pods {
 		if pod.Spec.NodeName == "" || karpv1.EndedPod(pod) {
 			continue
 		}
@@ -53,9 +53,8 @@ func limitsOf(pods []corev1.Pod) map[string]limited {
 }
 
 // pods sends the state of each pod.
-func (s sending) pods(snap *model.Snapshot, pods []corev1.Pod, waits *telemetry.Waits) {
-	for i := range pods {
-		pod := &pods[i]
+func (s sending) pods(snap *model.Snapshot, pods iter.Seq[*corev1.Pod], waits *telemetry.Waits) {
+	for pod := range pods {
 		state := stateOf(pod, snap.Node(pod.Spec.NodeName))
 		s.send(s.PodState, 1, state[:]...)
 		if karpv1.EndedPod(pod) || pod.DeletionTimestamp != nil {
@@ -83,10 +82,9 @@ func (s sending) pods(snap *model.Snapshot, pods []corev1.Pod, waits *telemetry.
 
 // oldestUnbound sends for how long the oldest pod without a node has existed. A pod with a scheduling gate is not meant to
 // have a node yet.
-func (s sending) oldestUnbound(pods []corev1.Pod) {
+func (s sending) oldestUnbound(pods iter.Seq[*corev1.Pod]) {
 	var oldest time.Duration
-	for i := range pods {
-		pod := &pods[i]
+	for pod := range pods {
 		if pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && len(pod.Spec.SchedulingGates) == 0 && !karpv1.EndedPod(pod) {
 			oldest = max(oldest, s.now.Sub(pod.CreationTimestamp.Time))
 		}
@@ -96,10 +94,10 @@ func (s sending) oldestUnbound(pods []corev1.Pod) {
 
 // podCounts sends the numbers of pods in the same state. What names one pod or node is empty: those numbers would be as
 // many as there are pods.
-func (s sending) podCounts(snap *model.Snapshot, pods []corev1.Pod) {
+func (s sending) podCounts(snap *model.Snapshot, pods iter.Seq[*corev1.Pod]) {
 	counts := map[podState]int{}
-	for i := range pods {
-		state := stateOf(&pods[i], snap.Node(pods[i].Spec.NodeName))
+	for pod := range pods {
+		state := stateOf(pod, snap.Node(pod.Spec.NodeName))
 		state[0], state[2], state[3] = "", "", "" // name, owner, node
 		counts[state]++
 	}
