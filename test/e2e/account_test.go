@@ -61,6 +61,9 @@ func (c *cluster) employ(ctx context.Context, config *rest.Config, provider stri
 
 // kubeconfig returns the path of the controllers' kubeconfig.
 func (c *cluster) kubeconfig() string {
+	if c.credentials != "" {
+		return c.credentials
+	}
 	return filepath.Join(filepath.Dir(c.sandbox.Kubeconfig()), "account.kubeconfig")
 }
 

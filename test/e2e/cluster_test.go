@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
@@ -44,6 +45,8 @@ type cluster struct {
 	ledger     *ledger
 	controller *controller // the running controller, nil if there is none
 	audit      string      // the API server's audit log of the controllers' requests
+	// credentials is the path of the controllers' kubeconfig, "" for the one beside the sandbox's.
+	credentials string
 	// environment holds additional environment variables of the controller, as NAME=value.
 	environment []string
 	end         context.CancelFunc
@@ -108,19 +111,24 @@ func (c *cluster) connect(ctx context.Context, provider string) error {
 	if err := sandbox.Install(ctx, config, definitions); err != nil {
 		return err
 	}
+	if c.Client, err = newClient(config); err != nil {
+		return err
+	}
+	return c.employ(ctx, config, provider)
+}
+
+// newClient returns a client that knows all kinds of the tests.
+func newClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme, appsv1.AddToScheme, autoscalingv2.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, eventsv1.AddToScheme, coordinationv1.AddToScheme, rbacv1.AddToScheme,
 		autoscalingv1beta1.AddToScheme, karpv1.AddToScheme, karpv1alpha1.AddToScheme, karpv1alpha5.AddToScheme, kwokv1alpha1.AddToScheme, awsv1.AddToScheme, awsv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if c.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return err
-	}
-	return c.employ(ctx, config, provider)
+	return client.New(config, client.Options{Scheme: scheme})
 }
 
 // watch opens the ledger.

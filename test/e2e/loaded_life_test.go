@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/testing/fakeapi"
 )
 
 // live simulates the daily changes of a cluster for a duration: ten pods a second are replaced by others on the same
@@ -73,7 +74,7 @@ func paced(ctx context.Context, lasts, every time.Duration, do func(ctx context.
 // pod returns a pod of the blocks by number; consecutive numbers belong to different blocks.
 func (l *loaded) pod(i int) types.NamespacedName {
 	number := l.nodes / blockNodes
-	return types.NamespacedName{Namespace: fmt.Sprintf(blocks, i%number), Name: l.sample.pods[i/number%len(l.sample.pods)]}
+	return types.NamespacedName{Namespace: fmt.Sprintf(fakeapi.Namespace, i%number), Name: l.sample.Pods[i/number%len(l.sample.Pods)]}
 }
 
 // replace ends a pod as the kubelet does, and creates another one in its place.
@@ -133,8 +134,8 @@ func (l *loaded) report(ctx context.Context, i int) error {
 	for _, condition := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
 		conditions = append(conditions, fmt.Sprintf(`{"type":%q,"lastHeartbeatTime":%q}`, condition, now))
 	}
-	names := l.sample.names(i / blockNodes)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: names.Replace(l.sample.nodes[i%blockNodes])}}
+	names := l.sample.Names(i / blockNodes)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: names.Replace(l.sample.Nodes[i%blockNodes])}}
 	text := `{"status":{"conditions":[` + strings.Join(conditions, ",") + `]}}`
 	return persist(ctx, func() error {
 		return l.Status().Patch(ctx, node.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, []byte(text)))
@@ -155,7 +156,7 @@ func (s *stage) patchStatus(node, merge string) {
 func (l *loaded) grow(pods int) time.Duration {
 	l.t.Helper()
 	like := &corev1.Pod{}
-	last := l.nodes/blockNodes*len(l.sample.pods) - 1 // which has not been replaced
+	last := l.nodes/blockNodes*len(l.sample.Pods) - 1 // which has not been replaced
 	if err := l.Get(l.t.Context(), l.pod(last), like); err != nil {
 		l.t.Fatal(err)
 	}

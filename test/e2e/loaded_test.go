@@ -20,8 +20,8 @@ import (
 
 	"github.com/karpenter-go/karpenter/api/crds"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/testing/fakeapi"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
-	"github.com/karpenter-go/karpenter/test/permission"
 )
 
 // A block is a unit that the whole control plane creates and that is then copied: 20 nodes that are filled by eight
@@ -58,7 +58,13 @@ func TestLoaded(t *testing.T) {
 	if sizes == "" {
 		t.Skip("takes up to an hour; KARPENTER_LOADED=1000,5000 runs it (make scale)")
 	}
-	w := takeSample(t)
+	sample := takeSample(t)
+	measureSizes(t, "loaded.md", sizes, func(t *testing.T, nodes int) *loaded { return load(t, sample, nodes) })
+}
+
+// measureSizes measures clusters of the sizes ("1000,5000" nodes) and keeps a table of them in a file.
+func measureSizes(t *testing.T, file, sizes string, load func(t *testing.T, nodes int) *loaded) {
+	t.Helper()
 	table := []string{
 		"| nodes | pods | ready | CPU until ready | until settled | a minute at rest | a minute living | 500 pods: claims | CPU | memory until ready | at rest | greatest | in use |",
 		"|---|---|---|---|---|---|---|---|---|---|---|---|---|",
@@ -66,29 +72,29 @@ func TestLoaded(t *testing.T) {
 	for size := range strings.SplitSeq(sizes, ",") {
 		nodes, err := strconv.Atoi(size)
 		if err != nil {
-			t.Fatalf("KARPENTER_LOADED: %v", err)
+			t.Fatalf("the numbers of nodes: %v", err)
 		}
 		if nodes%blockNodes != 0 || nodes < 5*blockNodes {
-			t.Fatalf("KARPENTER_LOADED has %d, want multiples of %d from %d", nodes, blockNodes, 5*blockNodes)
+			t.Fatalf("a cluster has %d nodes, want multiples of %d from %d", nodes, blockNodes, 5*blockNodes)
 		}
 		t.Run(size, func(t *testing.T) {
-			l := load(t, w, nodes)
+			l := load(t, nodes)
 			table = append(table, l.measure())
 		})
 		text := strings.Join(table, "\n") + "\n"
 		t.Logf("so far:\n%s", text)
-		write(t, kept(t, "loaded.md"), text)
+		write(t, kept(t, file), text)
 	}
 }
 
 // takeSample makes the whole control plane create a block and reads it.
-func takeSample(t *testing.T) *sample {
+func takeSample(t *testing.T) *fakeapi.Sample {
 	t.Helper()
-	var w *sample
+	var w *fakeapi.Sample
 	t.Run("sample", func(t *testing.T) {
 		c := ownCluster(t)
 		s := &stage{cluster: c, t: t, name: ours}
-		first := fmt.Sprintf(blocks, 0)
+		first := fmt.Sprintf(fakeapi.Namespace, 0)
 		for _, namespace := range []string{ours, first} {
 			s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		}
@@ -114,7 +120,8 @@ func takeSample(t *testing.T) *sample {
 		if w, err = readSample(t.Context(), registry); err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("a block: %s", w.sizes())
+		t.Logf("a block: %s", sizes(w))
+		keepSample(t, w)
 	})
 	if t.Failed() {
 		t.FailNow()
@@ -168,12 +175,14 @@ func (s *stage) addImages(node *corev1.Node) {
 type loaded struct {
 	*cluster
 	t      *testing.T
-	sample *sample
+	sample *fakeapi.Sample
 	nodes  int
+	// watchesLeases reports whether the controller has watched Leases.
+	watchesLeases func(t *testing.T) bool
 }
 
 // load starts an API server and writes the cluster into its etcd.
-func load(t *testing.T, w *sample, nodes int) *loaded {
+func load(t *testing.T, w *fakeapi.Sample, nodes int) *loaded {
 	t.Helper()
 	directory, err := os.MkdirTemp(artifacts, "loaded-")
 	if err != nil {
@@ -188,7 +197,7 @@ func load(t *testing.T, w *sample, nodes int) *loaded {
 		giveBack(t, directory, filepath.Dir(c.audit))
 	})
 	c.environment = append(c.environment, mutationDetector+"false")
-	l := &loaded{cluster: c, t: t, sample: w, nodes: nodes}
+	l := &loaded{cluster: c, t: t, sample: w, nodes: nodes, watchesLeases: c.watchedLeases}
 	l.forgetOlder()
 	l.fill()
 	return l
@@ -223,15 +232,15 @@ func (l *loaded) fill() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	objects, begun, bytes := make(chan stored), time.Now(), 0
+	objects, begun, bytes := make(chan fakeapi.Stored), time.Now(), 0
 	ctx, cancel := context.WithCancel(l.t.Context())
 	defer cancel()
 	go func() {
 		defer close(objects)
 		for block := -1; block < l.nodes/blockNodes; block++ {
-			all := l.sample.once
+			all := l.sample.Once
 			if block >= 0 {
-				all = l.sample.block(block)
+				all = l.sample.Block(block)
 			}
 			for _, object := range all {
 				select {
@@ -263,7 +272,7 @@ func (l *loaded) fill() {
 func (l *loaded) measure() string {
 	l.t.Helper()
 	begun := time.Now()
-	p, err := startController(l.cluster, kept(l.t, fmt.Sprintf("loaded-%d.log", l.nodes)), "--enable-profiling")
+	p, err := startController(l.cluster, kept(l.t, fmt.Sprintf("%s-%d.log", l.kind(), l.nodes)), "--enable-profiling")
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -288,7 +297,9 @@ func (l *loaded) measure() string {
 	after := l.settle()
 	l.t.Logf("claims for 500 pods after %.1f s and %.1f s of CPU, %d MiB", claims.Seconds(), after.cpu-calm.cpu, after.peak>>20)
 	l.profile("end")
-	l.watchesNoLeases()
+	if l.watchesLeases(l.t) {
+		l.t.Error("the controller watches Leases, which this measure does not renew")
+	}
 	const row = "| %d%s | %d | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %.1f s | %d MiB | %d MiB | %d MiB | %d MiB |"
 	return fmt.Sprintf(row, l.nodes, l.remark(), l.nodes*podsPerNode, ready.Seconds(), start.cpu, settled.cpu, rest.cpu-settled.cpu, living.cpu-before.cpu,
 		claims.Seconds(), after.cpu-calm.cpu, start.peak>>20, rest.resident>>20, after.peak>>20, inUse>>20)
@@ -348,7 +359,7 @@ func (l *loaded) stay(least, most int) {
 // profile stores a profile of the controller's memory.
 func (l *loaded) profile(moment string) {
 	l.t.Helper()
-	write(l.t, kept(l.t, fmt.Sprintf("loaded-%d-%s.heap", l.nodes, moment)), l.scrape("/debug/pprof/heap?gc=1"))
+	write(l.t, kept(l.t, fmt.Sprintf("%s-%d-%s.heap", l.kind(), l.nodes, moment)), l.scrape("/debug/pprof/heap?gc=1"))
 }
 
 // inUse returns the bytes of objects in the controller's heap, according to its metrics: shortly after a collection,
@@ -382,18 +393,4 @@ func (l *loaded) scrape(path string) string {
 		l.t.Fatalf("%s returns %s, %v", path, response.Status, err)
 	}
 	return string(content)
-}
-
-// watchesNoLeases checks the precondition of the measurement.
-func (l *loaded) watchesNoLeases() {
-	l.t.Helper()
-	log, err := permission.Read(l.audit)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	for _, call := range log.Allowed {
-		if call.Resource == "leases" && call.Verb == "watch" {
-			l.t.Errorf("the controller watches leases (%s), which this measure does not renew", call)
-		}
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/karpenter-go/karpenter/internal/testing/fakeapi"
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 )
 
@@ -24,12 +25,6 @@ import (
 type registry struct {
 	url    string
 	client *http.Client
-}
-
-// stored is an object in kube-apiserver's storage format: protobuf for built-in kinds, else JSON.
-type stored struct {
-	Key   []byte `json:"key"`
-	Value []byte `json:"value"`
 }
 
 // openRegistry connects to the etcd of a sandbox.
@@ -58,18 +53,18 @@ func openRegistry(s *sandbox.Sandbox) (*registry, error) {
 }
 
 // read returns the objects whose keys have the prefix.
-func (r *registry) read(ctx context.Context, prefix string) ([]stored, error) {
+func (r *registry) read(ctx context.Context, prefix string) ([]fakeapi.Stored, error) {
 	end := []byte(prefix)
 	end[len(end)-1]++
 	var answer struct {
-		Kvs []stored `json:"kvs"`
+		Kvs []fakeapi.Stored `json:"kvs"`
 	}
 	err := r.call(ctx, "/v3/kv/range", map[string][]byte{"key": []byte(prefix), "range_end": end}, &answer)
 	return answer.Kvs, err
 }
 
 // write stores the objects, several at a time.
-func (r *registry) write(ctx context.Context, objects <-chan stored) error {
+func (r *registry) write(ctx context.Context, objects <-chan fakeapi.Stored) error {
 	const writers = 4
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -89,10 +84,10 @@ func (r *registry) write(ctx context.Context, objects <-chan stored) error {
 }
 
 // batches groups objects, as many as etcd allows in one request: 128, and 1.5 MiB.
-func batches(ctx context.Context, objects <-chan stored) func(yield func([]stored) bool) {
+func batches(ctx context.Context, objects <-chan fakeapi.Stored) func(yield func([]fakeapi.Stored) bool) {
 	const most, bytes = 64, 512 << 10
-	return func(yield func([]stored) bool) {
-		var batch []stored
+	return func(yield func([]fakeapi.Stored) bool) {
+		var batch []fakeapi.Stored
 		size := 0
 		for {
 			select {
@@ -116,9 +111,9 @@ func batches(ctx context.Context, objects <-chan stored) func(yield func([]store
 	}
 }
 
-func (r *registry) put(ctx context.Context, batch []stored) error {
+func (r *registry) put(ctx context.Context, batch []fakeapi.Stored) error {
 	type request struct {
-		Put stored `json:"requestPut"`
+		Put fakeapi.Stored `json:"requestPut"`
 	}
 	body := struct {
 		Success []request `json:"success"`
