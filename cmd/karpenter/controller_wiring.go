@@ -120,6 +120,9 @@ func newController(ctx context.Context, p *process, config *rest.Config, server 
 	}
 	w.metrics = telemetry.New(ctrlmetrics.Registry)
 	w.metrics.Running(release)
+	if err := w.addTraces(ctx); err != nil {
+		return nil, err
+	}
 	w.metrics.MeasureClient()
 	w.leading.Refused = func(what string) { w.metrics.LeaderRefusedWrites.WithLabelValues(what).Inc() }
 	w.recorder = telemetry.NewRecorder(w.mgr.GetEventRecorder(telemetry.Component), w.clock)

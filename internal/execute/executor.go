@@ -85,6 +85,8 @@ type Executor struct {
 type Outcome struct {
 	Action plan.Action
 	Err    error
+	// Begin and End are when it was performed; zero for notes on pools.
+	Begin, End time.Time
 }
 
 // Failures returns the outcomes with an error.
@@ -124,7 +126,9 @@ func (x *Executor) perform(ctx context.Context, actions []plan.Action, group []i
 			notes = append(notes, note)
 			continue
 		}
-		outcomes[i] = Outcome{Action: actions[i], Err: x.do(ctx, actions[i])}
+		begin := time.Now()
+		err := x.do(ctx, actions[i])
+		outcomes[i] = Outcome{Action: actions[i], Err: err, Begin: begin, End: time.Now()}
 	}
 	if len(notes) == 0 {
 		return

@@ -127,6 +127,8 @@ type Metrics struct {
 	SchedulerPendingByZone *prometheus.GaugeVec
 	// Passes holds the scheduling passes in progress.
 	Passes *Passes
+	// Traces sends spans, nil for none. It is set before the first use.
+	Traces *Traces
 
 	// DisruptionDecisions counts commands. Labels: decision (delete or replace), reason, consolidation_type.
 	DisruptionDecisions *prometheus.CounterVec

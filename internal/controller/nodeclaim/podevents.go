@@ -171,6 +171,7 @@ func (p *PodEvents) measure(before, after *corev1.Pod) {
 	if before.Spec.NodeName == "" && after.Spec.NodeName != "" {
 		p.Metrics.PodsBound.Observe(age)
 		if waited {
+			p.Metrics.Traces.Bound(after.Namespace, after.Name, after.Spec.NodeName, planned, p.Clock.Now())
 			p.Metrics.PodsProvisioningBound.Observe(p.Clock.Since(planned).Seconds())
 		}
 	}

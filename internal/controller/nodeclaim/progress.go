@@ -29,6 +29,7 @@ func (r *Reconciler) reportProgress(ctx context.Context, claim *karpv1.NodeClaim
 	}
 	log, age := ctrl.LoggerFrom(ctx), r.Clock.Now().Sub(claim.CreationTimestamp.Time)
 	if news(karpv1.ConditionLaunched) {
+		r.trace(claim, "launch", "")
 		i, reason, pods := r.instanceOf(claim), cmp.Or(claim.Annotations[karpv1.AnnotationBoughtBy], manuallyCreated),
 			len(strings.Fields(claim.Annotations[karpv1.AnnotationPods]))
 		log.Info("launched nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "instanceType", i.Type, "zone",
@@ -37,15 +38,27 @@ func (r *Reconciler) reportProgress(ctx context.Context, claim *karpv1.NodeClaim
 		r.Recorder.Emit(telemetry.Launched(claim, i, reason, pods))
 	}
 	if news(karpv1.ConditionRegistered) {
+		r.trace(claim, "register", karpv1.ConditionLaunched)
 		log.Info("registered nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node", claim.Status.NodeName,
 			"providerID", claim.Status.ProviderID, "after", seconds(age))
 		r.Recorder.Emit(telemetry.Registered(claim, age))
 	}
 	if news(karpv1.ConditionInitialized) {
+		r.trace(claim, "initialize", karpv1.ConditionRegistered)
 		log.Info("initialized nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node", claim.Status.NodeName,
 			"providerID", claim.Status.ProviderID, "after", seconds(age))
 		r.Recorder.Emit(telemetry.Initialized(claim, age))
 	}
+}
+
+// trace sends the span of a step that has ended just now. before is the condition for the step before, "" for none.
+func (r *Reconciler) trace(claim *karpv1.NodeClaim, step, before string) {
+	since := claim.CreationTimestamp.Time
+	if c := claim.Condition(before); before != "" && c.IsTrue() {
+		since = c.LastTransitionTime.Time
+	}
+	r.Metrics.Traces.Step(telemetry.Step{Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool], Node: claim.Status.NodeName, Name: step,
+		Before: since, End: r.Clock.Now(), Last: step == "initialize"})
 }
 
 // reportDeleted reports that the claim is gone.
@@ -59,6 +72,7 @@ func (r *Reconciler) reportDeleted(ctx context.Context, claim *karpv1.NodeClaim)
 		claim.Status.NodeName, "instanceID", i.ID,
 		"providerID", claim.Status.ProviderID, "reason", reason, "after", seconds(elapsed), "lifetime",
 		seconds(now.Sub(claim.CreationTimestamp.Time)))
+	r.Metrics.Traces.Gone(claim.Name, now, reason)
 	r.Recorder.Emit(telemetry.Terminated(claim, i, elapsed))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,11 +19,11 @@ import (
 
 // decide computes a plan on the current snapshot, in which the nodes that are being removed are gone and pods keep
 // the places of the previous plan. It stores the places of the new plan. Only one plan is computed at a time, so that
-// an older one never replaces a newer one. snap is the current snapshot.
-func (p *Loop) decide() (snap *model.Snapshot, decided *plan.Provision) {
+// an older one never replaces a newer one. snap is the current snapshot, which was complete at that time.
+func (p *Loop) decide() (snap *model.Snapshot, at time.Time, decided *plan.Provision) {
 	p.deciding.Lock()
 	defer p.deciding.Unlock()
-	snap = p.Snapshot()
+	snap, at = p.Snapshot(), p.Clock.Now()
 	decided = p.Schedule(reserve.Ahead(snap, p.last.Load()))
 	decided.Stamp(snap)
 	p.last.Store(decided)
@@ -34,7 +35,7 @@ func (p *Loop) decide() (snap *model.Snapshot, decided *plan.Provision) {
 		addDestinations(destinations, nominate.TargetsOf(decided.Virtual))
 	}
 	p.destinations.Store(&destinations)
-	return snap, decided
+	return snap, at, decided
 }
 
 // addDestinations adds the targets by pod, for virtual pods and those that still run on a node that is being removed.

@@ -142,8 +142,9 @@ func (p *Loop) Pause() time.Duration {
 // pass is one tick: its input, what is decided, and the results.
 type pass struct {
 	id string
-	// since and began are the start and the end of the batch. decided and executed are the times after these steps.
-	since, began, decided, executed time.Time
+	// since and began are the start and the end of the batch. seen, decided, executed and nominated are the times after the
+	// snapshot and these steps.
+	since, began, seen, decided, executed, nominated time.Time
 	// snap is the current snapshot.
 	snap *model.Snapshot
 	// whole is the plan. plan is the part of it that is executed now.
@@ -172,6 +173,7 @@ func (p *Loop) Tick(ctx context.Context) {
 	// still valid, in the current state of the cluster.
 	p.nominate(ctx, t)
 	p.promise(t.done.Plan)
+	t.nominated = p.Clock.Now()
 	// 6. Decide when to continue.
 	p.unfinished, p.decision = t.plan.Unfinished(), t.decided.Sub(t.began)
 	p.version, p.virtual = t.snap.Version, t.whole.Virtual != nil
@@ -186,7 +188,7 @@ func (p *Loop) Tick(ctx context.Context) {
 func (p *Loop) schedule() *pass {
 	t := &pass{since: p.since, began: p.Clock.Now()}
 	end := p.Report.begin(p.Clock)
-	t.snap, t.whole = p.decide()
+	t.snap, t.seen, t.whole = p.decide()
 	end()
 	t.id = telemetry.PassID(provisioner, t.began, t.snap.Version)
 	now := map[string]bool{}

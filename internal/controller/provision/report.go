@@ -51,6 +51,7 @@ func (r *Reporter) decided(t *pass) {
 		r.Log.Error(o.Err, "recording the outcome of launches on their NodePool")
 	}
 	r.measure(t)
+	r.Metrics.Traces.Planned(t.id, t.decided, names(t.plan.AllClaims())...)
 	telemetry.LogSlow(r.log(t), t.decided.Sub(t.began))
 }
 
@@ -59,6 +60,7 @@ func (r *Reporter) executed(t *pass) {
 	r.undone(t)
 	r.pods(t)
 	r.created(t)
+	r.trace(t)
 	r.room(t)
 }
 

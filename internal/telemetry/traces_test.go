@@ -1,0 +1,203 @@
+package telemetry
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/testr"
+	"github.com/google/go-cmp/cmp"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// receiver is an OTLP receiver in memory.
+type receiver struct {
+	mutex sync.Mutex
+	spans []*tracev1.Span
+	// service is the name of the service that has sent the spans.
+	service string
+}
+
+func receive(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		body, err := io.ReadAll(request.Body)
+		sent := &collector.ExportTraceServiceRequest{}
+		if err = errors.Join(err, proto.Unmarshal(body, sent)); err != nil || request.URL.Path != "/v1/traces" {
+			http.Error(w, "not OTLP", http.StatusBadRequest)
+			return
+		}
+		r.mutex.Lock()
+		defer r.mutex.Unlock()
+		for _, resource := range sent.ResourceSpans {
+			for _, a := range resource.Resource.Attributes {
+				if a.Key == "service.name" {
+					r.service = a.Value.GetStringValue()
+				}
+			}
+			for _, scope := range resource.ScopeSpans {
+				r.spans = append(r.spans, scope.Spans...)
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	return r
+}
+
+// text returns the spans as an indented tree: seconds from begin to end, name, attributes, links and status.
+func (r *receiver) text(begun time.Time) string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	known := map[string]string{}
+	for _, s := range r.spans {
+		known[hex.EncodeToString(s.TraceId)+hex.EncodeToString(s.SpanId)] = s.Name
+	}
+	var out strings.Builder
+	var print func(parent *tracev1.Span, indent string)
+	print = func(parent *tracev1.Span, indent string) {
+		var lines []string
+		below := map[string]*tracev1.Span{}
+		for _, s := range r.spans {
+			child := parent == nil && len(s.ParentSpanId) == 0 ||
+				parent != nil && slices.Equal(s.ParentSpanId, parent.SpanId) && slices.Equal(s.TraceId, parent.TraceId)
+			if !child {
+				continue
+			}
+			seconds := func(nano uint64) float64 { return time.Unix(0, int64(nano)).Sub(begun).Seconds() } //nolint:gosec // of this age
+			line := fmt.Sprintf("%04.1f-%04.1f %s", seconds(s.StartTimeUnixNano), seconds(s.EndTimeUnixNano), s.Name)
+			var attributes []string
+			for _, a := range s.Attributes {
+				value := a.Value.GetStringValue()
+				if value == "" {
+					value = fmt.Sprint(a.Value.GetIntValue())
+				}
+				attributes = append(attributes, " "+a.Key+"="+value)
+			}
+			slices.Sort(attributes)
+			line += strings.Join(attributes, "")
+			for _, l := range s.Links {
+				line += " -> " + known[hex.EncodeToString(l.TraceId)+hex.EncodeToString(l.SpanId)]
+			}
+			if s.Status != nil && s.Status.Message != "" {
+				line += " failed: " + s.Status.Message
+			}
+			lines, below[line] = append(lines, line), s
+		}
+		slices.Sort(lines)
+		for _, line := range lines {
+			out.WriteString(indent + line + "\n")
+			print(below[line], indent+"  ")
+		}
+	}
+	print(nil, "")
+	return out.String()
+}
+
+// TestTraces follows a pass that creates three claims: one becomes a node, one is not created, one is deleted again.
+func TestTraces(t *testing.T) {
+	r := receive(t)
+	traces, err := NewTraces(t.Context(), "1.2.3", testr.New(t))
+	if err != nil || traces == nil {
+		t.Fatalf("traces are %v: %v", traces, err)
+	}
+	begun := time.Now()
+	at := func(seconds float64) time.Time { return begun.Add(time.Duration(seconds * float64(time.Second))) }
+	traces.Planned("abc", at(1.5), "a", "b", "c")
+	traces.Step(Step{Claim: "a", Pool: "p", Name: "cloud create", Before: begun, Begin: at(2), End: at(3)})
+	traces.Step(Step{Claim: "a", Pool: "p", Name: "launch", Before: begun, End: at(3.5)})
+	traces.Unplanned("b")
+	traces.Pass("abc", Span{Name: "provision", Begin: begun, End: at(2.5), Parts: []Span{
+		{Name: "batch", Begin: begun, End: at(1)},
+		{Name: "execute", Begin: at(1.5), End: at(2), Counts: map[string]int{"nodeclaims": 2}, Parts: []Span{
+			{Name: "create NodeClaim", Begin: at(1.6), End: at(1.7), Claim: "a"},
+			{Name: "create NodeClaim", Begin: at(1.6), End: at(1.8), Claim: "b", Err: errors.New("refused")}}}}})
+	traces.Step(Step{Claim: "a", Pool: "p", Node: "n", Name: "register", Before: begun, End: at(9)})
+	traces.Bound("default", "web", "n", at(1.5), at(9.5))
+	traces.Bound("default", "other", "elsewhere", at(1.5), at(9.5))
+	traces.Step(Step{Claim: "a", Pool: "p", Node: "n", Name: "initialize", Before: begun, End: at(10), Last: true})
+	traces.Step(Step{Claim: "a", Pool: "p", Node: "n", Name: "initialize", Before: begun, End: at(11), Last: true})
+	traces.Gone("a", at(12), "empty")
+	traces.Step(Step{Claim: "old", Name: "register", Before: at(4), End: at(5)})
+	traces.Gone("c", at(3), "insufficient capacity")
+	traces.Gone("unknown", at(3), "drifted")
+	if err := traces.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const want = `00.0-02.5 provision karpenter.plan.id=abc
+  00.0-01.0 batch karpenter.plan.id=abc
+  01.5-02.0 execute karpenter.nodeclaims=2 karpenter.plan.id=abc
+    01.6-01.7 create NodeClaim karpenter.nodeclaim.name=a karpenter.plan.id=abc -> NodeClaim
+    01.6-01.8 create NodeClaim karpenter.nodeclaim.name=b karpenter.plan.id=abc ->  failed: refused
+01.5-03.0 NodeClaim karpenter.nodeclaim.name=c karpenter.plan.id=abc -> provision failed: deleted: insufficient capacity
+01.5-10.0 NodeClaim k8s.node.name=n karpenter.nodeclaim.name=a karpenter.nodepool.name=p karpenter.plan.id=abc -> provision
+  01.5-03.5 launch karpenter.nodeclaim.name=a karpenter.plan.id=abc
+  01.5-09.5 pod bound k8s.namespace.name=default k8s.node.name=n k8s.pod.name=web karpenter.nodeclaim.name=a karpenter.plan.id=abc
+  02.0-03.0 cloud create karpenter.nodeclaim.name=a karpenter.plan.id=abc
+  03.5-09.0 register k8s.node.name=n karpenter.nodeclaim.name=a karpenter.plan.id=abc
+  09.0-10.0 initialize k8s.node.name=n karpenter.nodeclaim.name=a karpenter.plan.id=abc
+`
+	if diff := cmp.Diff(want, r.text(begun)); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
+	}
+	if r.service != "karpenter" {
+		t.Errorf("the service is %q", r.service)
+	}
+}
+
+// TestTracesGoOn: the steps of a claim that another process has launched are in the same trace.
+func TestTracesGoOn(t *testing.T) {
+	r := receive(t)
+	begun := time.Now()
+	for i, name := range []string{"launch", "register"} {
+		traces, err := NewTraces(t.Context(), "", testr.New(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		traces.Step(Step{Claim: "a", Name: name, Before: begun.Add(time.Duration(i) * time.Second), End: begun.Add(time.Duration(i+1) * time.Second)})
+		if err := traces.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(r.spans) != 2 || !slices.Equal(r.spans[0].TraceId, r.spans[1].TraceId) || !slices.Equal(r.spans[0].ParentSpanId, r.spans[1].ParentSpanId) {
+		t.Fatalf("the spans are %v, want two of one parent", r.spans)
+	}
+}
+
+// TestTracesOff: without an endpoint, or where the environment switches traces off, there are none.
+func TestTracesOff(t *testing.T) {
+	for name, environment := range map[string][]string{
+		"no endpoint":         nil,
+		"no SDK":              {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:1", "OTEL_SDK_DISABLED", "true"},
+		"no exporter":         {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://localhost:1", "OTEL_TRACES_EXPORTER", "none"},
+		"an endpoint of logs": {"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://localhost:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := 0; i < len(environment); i += 2 {
+				t.Setenv(environment[i], environment[i+1])
+			}
+			traces, err := NewTraces(t.Context(), "", testr.New(t))
+			if traces != nil || err != nil {
+				t.Errorf("traces are %v: %v", traces, err)
+			}
+			if n := testing.AllocsPerRun(10, func() {
+				traces.Planned("abc", time.Time{})
+				traces.Step(Step{})
+				traces.Bound("", "", "", time.Time{}, time.Time{})
+			}); n > 0 {
+				t.Errorf("traces that are off allocate %.0f times", n)
+			}
+		})
+	}
+}
