@@ -65,10 +65,19 @@ func (p *Provider) Start(ctx context.Context) error {
 // Nodes of upstream's provider never had a record and get one here. The error describes what could not be done; resume
 // can be called again.
 func (p *Provider) resume(ctx context.Context) error {
-	var nodes corev1.NodeList
-	err := p.call(ctx, "listing simulated nodes", func(ctx context.Context) error {
-		return p.opts.Reader.List(ctx, &nodes, client.MatchingLabels{fakeNode: "fake"})
-	})
+	var page corev1.NodeList
+	var foreign []corev1.Node
+	var owned []string
+	err := p.pages(ctx, "listing simulated nodes", &page, func() {
+		for i := range page.Items {
+			switch node := &page.Items[i]; {
+			case fromUpstream(node):
+				foreign = append(foreign, *node)
+			case p.ownsNode(node):
+				owned = append(owned, node.Name)
+			}
+		}
+	}, client.MatchingLabels{fakeNode: "fake"})
 	if err != nil {
 		log.FromContext(ctx).Error(err, "resuming simulated machines")
 		return err
@@ -86,20 +95,18 @@ func (p *Provider) resume(ctx context.Context) error {
 		}
 	}
 	var errs []error
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		if fromUpstream(node) {
-			if err := p.adopt(ctx, node); err != nil {
-				log.FromContext(ctx).Error(err, "adopting a node without a record; it is tried again", "node", node.Name)
-				errs = append(errs, err)
-			}
+	for i := range foreign {
+		if err := p.adopt(ctx, &foreign[i]); err != nil {
+			log.FromContext(ctx).Error(err, "adopting a node without a record; it is tried again", "node", foreign[i].Name)
+			errs = append(errs, err)
+		}
+	}
+	for _, name := range owned {
+		if known.Has(recordName(name)) {
 			continue
 		}
-		if !p.ownsNode(node) || known.Has(recordName(node.Name)) {
-			continue
-		}
-		if err := p.deleteNode(ctx, node.Name); err != nil {
-			log.FromContext(ctx).Error(err, "deleting the node of a machine that is gone; it is tried again", "node", node.Name)
+		if err := p.deleteNode(ctx, name); err != nil {
+			log.FromContext(ctx).Error(err, "deleting the node of a machine that is gone; it is tried again", "node", name)
 			errs = append(errs, err)
 		}
 	}

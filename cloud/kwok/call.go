@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // maxAttempts is how often one request is sent to the API server before the error is returned.
@@ -40,6 +41,25 @@ func (p *Provider) once(ctx context.Context, do func(context.Context) error) err
 	ctx, cancel := context.WithTimeout(ctx, p.opts.APITimeout)
 	defer cancel()
 	return do(ctx)
+}
+
+// pageSize is the number of objects that are read at a time: as they are stored, those of a large cluster are many bytes.
+const pageSize = 500
+
+// pages reads all objects of a list page by page, and calls use for each.
+func (p *Provider) pages(ctx context.Context, doing string, page client.ObjectList, use func(), options ...client.ListOption) error {
+	for next := ""; ; {
+		err := p.call(ctx, doing, func(ctx context.Context) error {
+			return p.opts.Reader.List(ctx, page, append(options, client.Limit(pageSize), client.Continue(next))...)
+		})
+		if err != nil {
+			return err
+		}
+		use()
+		if next = page.GetContinue(); next == "" {
+			return nil
+		}
+	}
 }
 
 func worthRepeating(err error) bool {

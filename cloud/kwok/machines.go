@@ -52,11 +52,15 @@ func (p *Provider) Machines(ctx context.Context) ([]cloud.Machine, error) {
 }
 
 func (p *Provider) recordObjects(ctx context.Context) ([]corev1.ConfigMap, error) {
-	var list corev1.ConfigMapList
-	err := p.call(ctx, "listing the records of machines", func(ctx context.Context) error {
-		return p.opts.Reader.List(ctx, &list, client.InNamespace(p.opts.Namespace), client.MatchingLabels{LabelRecord: "true"})
-	})
-	return list.Items, err
+	var page corev1.ConfigMapList
+	var all []corev1.ConfigMap
+	err := p.pages(ctx, "listing the records of machines", &page, func() {
+		for i := range page.Items {
+			page.Items[i].ManagedFields = nil
+		}
+		all = append(all, page.Items...)
+	}, client.InNamespace(p.opts.Namespace), client.MatchingLabels{LabelRecord: "true"})
+	return all, err
 }
 
 // machineIn returns the machine of a record.

@@ -104,27 +104,48 @@ func (c *Collector) Collect(ctx context.Context) error {
 	// 1. List the machines first, then the claims, live. The claim of every machine in the first list is then in the
 	// second list, unless the claim is gone.
 	machines, unlisted := c.Provider.Machines(ctx)
-	var claims karpv1.NodeClaimList
-	if err := c.Live.List(ctx, &claims); err != nil {
+	claims, err := c.listClaims(ctx)
+	if err != nil {
 		return errors.Join(unlisted, fmt.Errorf("listing claims: %w", err))
 	}
 	if unlisted != nil {
-		return errors.Join(fmt.Errorf("listing machines: %w", unlisted), c.withoutList(ctx, claims.Items))
+		return errors.Join(fmt.Errorf("listing machines: %w", unlisted), c.withoutList(ctx, claims))
 	}
 	// 2. Evaluate.
 	now := c.Clock.Now()
-	mistaken := mistakenClaims(machines, claims.Items)
-	leaked := slices.DeleteFunc(leakedMachines(machines, claims.Items,
+	mistaken := mistakenClaims(machines, claims)
+	leaked := slices.DeleteFunc(leakedMachines(machines, claims,
 		ages{noted: now.Add(-c.Timers.Leak), others: now.Add(-c.Timers.LeakUnnoted)}), func(m cloud.Machine) bool {
 		return mistaken[m.ProviderID] != nil
 	})
 	kept := c.reportMistaken(ctx, mistaken)
-	claims.Items = slices.DeleteFunc(claims.Items, func(claim karpv1.NodeClaim) bool { return kept[claim.UID] })
-	missing := slices.DeleteFunc(machineless(machines, claims.Items), func(claim *karpv1.NodeClaim) bool {
+	claims = slices.DeleteFunc(claims, func(claim karpv1.NodeClaim) bool { return kept[claim.UID] })
+	missing := slices.DeleteFunc(machineless(machines, claims), func(claim *karpv1.NodeClaim) bool {
 		return !c.classes.Owns(claim.Spec.NodeClassRef)
 	})
 	// 3. Act. Missing machines are handled first: they show how far the list can be trusted.
-	return errors.Join(c.removeMachineless(ctx, missing), c.endStrays(ctx, leaked), c.removeNodeless(ctx, claims.Items, running(machines)))
+	return errors.Join(c.removeMachineless(ctx, missing), c.endStrays(ctx, leaked), c.removeNodeless(ctx, claims, running(machines)))
+}
+
+// claimsAtATime is the number of claims that listClaims reads at a time.
+const claimsAtATime = 500
+
+// listClaims reads all claims from the API server, as they were at one time, without their managed fields.
+func (c *Collector) listClaims(ctx context.Context) ([]karpv1.NodeClaim, error) {
+	var all []karpv1.NodeClaim
+	for next := ""; ; {
+		var page karpv1.NodeClaimList
+		if err := c.Live.List(ctx, &page, client.Limit(claimsAtATime), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			page.Items[i].ManagedFields = nil
+		}
+		all = append(all, page.Items...)
+		if next = page.Continue; next == "" {
+			return all, nil
+		}
+	}
 }
 
 // withoutList runs the steps that do not depend on the list of machines. Disputed machines are queried one by one, so
@@ -202,7 +223,7 @@ func (c *Collector) giveBackDue(ctx context.Context, due []*karpv1.NodeClaim, li
 
 // nodeGone reports whether the claim has no node. It reads the API server if there is none in the cache.
 func (c *Collector) nodeGone(ctx context.Context, claim *karpv1.NodeClaim) (bool, error) {
-	nodes, err := nodesOf(ctx, c.Client, claim.Status.ProviderID)
+	nodes, err := nodesOf(ctx, c.Client, claim.Status.ProviderID, client.UnsafeDisableDeepCopy)
 	if err != nil || len(nodes) > 0 || claim.Status.NodeName == "" {
 		return false, err
 	}

@@ -139,12 +139,12 @@ func (r *Reconciler) initialize(ctx context.Context, claim *karpv1.NodeClaim, no
 }
 
 // nodesOf returns the nodes of a machine.
-func nodesOf(ctx context.Context, reader client.Reader, providerID string) ([]corev1.Node, error) {
+func nodesOf(ctx context.Context, reader client.Reader, providerID string, options ...client.ListOption) ([]corev1.Node, error) {
 	if providerID == "" {
 		return nil, nil
 	}
 	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.MatchingFields{controller.FieldNodeProviderID: providerID}); err != nil {
+	if err := reader.List(ctx, &nodes, append(options, client.MatchingFields{controller.FieldNodeProviderID: providerID})...); err != nil {
 		return nil, fmt.Errorf("listing the nodes of machine %s: %w", providerID, err)
 	}
 	return nodes.Items, nil
