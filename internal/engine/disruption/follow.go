@@ -43,7 +43,7 @@ type affinityTerm struct {
 }
 
 func (w *projection) followingTerm(found []unplacedPod, nodes []*model.Node, t *affinityTerm, planned map[*model.Pod]label.Row, origin map[*model.Pod]*model.Node) []unplacedPod {
-	if slices.ContainsFunc(w.snap.Nodes, func(n *model.Node) bool { return countOf(n, t.mark) > 0 && !slices.Contains(nodes, n) }) {
+	if slices.ContainsFunc(w.snap.Nodes, func(n *model.Node) bool { return n.CountOf(t.mark) > 0 && !slices.Contains(nodes, n) }) {
 		return found // the plan has the pods near those
 	}
 	own := 0
@@ -57,7 +57,7 @@ func (w *projection) followingTerm(found []unplacedPod, nodes []*model.Node, t *
 		}
 		others, near := 0, false
 		for _, n := range nodes {
-			count := countOf(n, t.mark)
+			count := n.CountOf(t.mark)
 			if n == from {
 				count -= own
 			}
@@ -102,12 +102,4 @@ func (w *projection) plannedRows(o *outcome) map[*model.Pod]label.Row {
 		add(w.snap.Future(o.claims[i].FutureSpec(w.snap), o.claims[i].Types()), o.claims[i].Pods)
 	}
 	return rows
-}
-
-// countOf returns how many pods of the node have the mark.
-func countOf(n *model.Node, mark int) int {
-	if at := slices.IndexFunc(n.Counts, func(c model.MarkCount) bool { return c.Mark == mark }); at >= 0 {
-		return n.Counts[at].Count
-	}
-	return 0
 }

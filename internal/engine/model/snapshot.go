@@ -282,6 +282,15 @@ func (s Slack) Holds(want Slack) bool { return want.CPU <= s.CPU && want.Memory 
 // Slack returns the slack of the free resources.
 func (n *Node) Slack() Slack { return n.slack }
 
+// CountOf returns how many pods of the node have the mark.
+func (n *Node) CountOf(mark int) int {
+	at, some := slices.BinarySearchFunc(n.Counts, mark, func(c MarkCount, mark int) int { return c.Mark - mark })
+	if !some {
+		return 0
+	}
+	return n.Counts[at].Count
+}
+
 // Reschedulable counts the node's pods that a controller would recreate if the node were removed. A node without such
 // pods is empty. Priority and deletion cost are ignored: a pod that is cheap to evict still needs a node. (Upstream
 // treats nodes with only very low priority pods as empty, and removes them without checking whether the pods fit

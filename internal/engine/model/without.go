@@ -66,6 +66,37 @@ func cutOut(list, gone []*Node, compare func(a, b *Node) int) []*Node {
 	return append(rest, list...)
 }
 
+// DifferentNodes returns the members of one list of nodes that are not in another, and the reverse. If they are more than
+// most together, it returns false. Both are lists of snapshots, in their order.
+func DifferentNodes(before, now []*Node, most int) (gone, come []*Node, few bool) {
+	i, j := 0, 0
+	for i < len(before) || j < len(now) {
+		if i < len(before) && j < len(now) && before[i] == now[j] {
+			i, j = i+1, j+1
+			continue
+		}
+		order := 0
+		switch {
+		case i == len(before):
+			order = 1
+		case j == len(now):
+			order = -1
+		default:
+			order = compareNodes(before[i], now[j])
+		}
+		if order <= 0 {
+			gone, i = append(gone, before[i]), i+1
+		}
+		if order >= 0 {
+			come, j = append(come, now[j]), j+1
+		}
+		if len(gone)+len(come) > most {
+			return nil, nil, false
+		}
+	}
+	return gone, come, true
+}
+
 // groupsWith merges pods into the groups of pending pods.
 func (s *Snapshot) groupsWith(pods []homeless) []*Group {
 	if len(pods) == 0 {

@@ -180,8 +180,15 @@ func (as *assigner) knownAtoms(key label.Key) bitset.Set {
 	space := as.snap.Space
 	set := bitset.New(space.Atoms(key))
 	from, to := space.Span(key)
-	for _, n := range as.snap.Nodes {
-		set.OrWith(bitset.Set(n.Row[from:to]))
+	sum := as.counters.sums.over(sumKey{sumAtoms, counterKey{key: key}}, as.snap.Nodes, space.Atoms(key), func(sum []int, n *model.Node, times int) {
+		for atom := range bitset.Set(n.Row[from:to]).All() {
+			sum[atom] += times
+		}
+	})
+	for atom, nodes := range sum {
+		if nodes > 0 {
+			set.Add(atom)
+		}
 	}
 	for _, ps := range as.fleet.pools {
 		if ps.open() {
@@ -221,14 +228,20 @@ func (as *assigner) findRoom(pg *pendingGroup, domains []*domain) {
 	}
 }
 
-// nodesBy returns the indexes of the run's nodes by their atoms on the keys, see idOf. Many groups pin the same keys
-// and share the lists.
-func (e *existingNodes) nodesBy(keys []label.Key) map[string]*[]int {
+// keysOf returns an identity of the keys.
+func keysOf(keys []label.Key) string {
 	var of []byte
 	for _, key := range keys {
 		of = binary.AppendUvarint(of, uint64(key))
 	}
-	if known := e.partitions[string(of)]; known != nil {
+	return string(of)
+}
+
+// nodesBy returns the indexes of the run's nodes by their atoms on the keys, see idOf. Many groups pin the same keys
+// and share the lists.
+func (e *existingNodes) nodesBy(keys []label.Key) map[string]*[]int {
+	of := keysOf(keys)
+	if known := e.partitions[of]; known != nil {
 		return known
 	}
 	byID := map[string]*[]int{}
@@ -253,7 +266,7 @@ next:
 	if e.partitions == nil {
 		e.partitions = map[string]map[string]*[]int{}
 	}
-	e.partitions[string(of)] = byID
+	e.partitions[of] = byID
 	return byID
 }
 

@@ -68,7 +68,7 @@ func (s *binding) selfAffine() bool {
 // bindings lists the place of every pod, and removes all of them from the counts, because none is bound yet. All nodes
 // are included, those of the snapshot and new ones. Bins with the same row and types become identical nodes.
 func (o *bindOrder) bindings() []binding {
-	o.counters.fill(o.snap.Nodes)
+	o.counters.fill()
 	stay := o.deferral.pods
 	if o.deferral.placing {
 		stay = nil

@@ -21,6 +21,7 @@ type Cache struct {
 	slab      []target
 	nodes     []*target
 	slack     []model.Slack
+	sums      nodeSums
 }
 
 // offeringCache has cached facts about what a pool offers.

@@ -2,7 +2,6 @@ package placement
 
 import (
 	"cmp"
-	"encoding/binary"
 	"maps"
 	"math"
 	"slices"
@@ -88,21 +87,44 @@ func (as *assigner) combinations(pg *pendingGroup) [][]int {
 // tuplesOfNodes returns the tuples of atoms on the keys that nodes have, by their identity; see idOf.
 func (as *assigner) tuplesOfNodes(keys []label.Key, asked []bitset.Set) map[string][]int {
 	found := map[string][]int{}
-	byID := as.nodes.nodesBy(keys)
-	as.budget.spend(max(0, len(byID)-fewCombinations))
+	tuples := as.nodes.tuples(keys)
+	as.budget.spend(max(0, len(tuples)-fewCombinations))
 next:
-	for id := range byID {
-		atoms := make([]int, len(keys))
-		rest := []byte(id)
-		for i := range keys {
-			atom, n := binary.Uvarint(rest)
-			if atoms[i], rest = int(atom), rest[n:]; !asked[i].Has(atoms[i]) {
+	for id, atoms := range tuples {
+		for i, atom := range atoms {
+			if !asked[i].Has(atom) {
 				continue next
 			}
 		}
 		found[id] = atoms
 	}
 	return found
+}
+
+// tuples returns the tuples of atoms on the keys of all nodes that accept pods, by their identity. Groups with the same
+// keys share them.
+func (e *existingNodes) tuples(keys []label.Key) map[string][]int {
+	of := keysOf(keys)
+	if known := e.tuplesBy[of]; known != nil {
+		return known
+	}
+	tuples, atoms := map[string][]int{}, make([]int, len(keys))
+next:
+	for _, n := range e.snap.Nodes {
+		for i, key := range keys {
+			if atoms[i] = e.snap.Space.Only(n.Row, key); atoms[i] < 0 {
+				continue next
+			}
+		}
+		if id := idOf(atoms); tuples[id] == nil && e.accepts(n) {
+			tuples[id] = slices.Clone(atoms)
+		}
+	}
+	if e.tuplesBy == nil {
+		e.tuplesBy = map[string]map[string][]int{}
+	}
+	e.tuplesBy[of] = tuples
+	return tuples
 }
 
 // combination is atoms on the first keys, and the types and classes of offerings of a pool that have them.

@@ -22,6 +22,7 @@ import (
 // counter counts one mark by domain. If it is open whether a node counts, or which domain it will be in, its pods are
 // included in the upper bound of a domain and not in the certain count.
 type counter struct {
+	id     counterKey
 	key    label.Key
 	filter *filter
 	// counts, by atom, are the upper bounds; sure are the certain counts.
@@ -182,17 +183,29 @@ type counters struct {
 	moving       []Moving
 	// daemons are the daemons that matter to rules by hostname.
 	daemons []daemonPod
+	// sums are those over the nodes.
+	sums *nodeSums
 }
 
-func newCounters(snap *model.Snapshot, moving []Moving) counters {
-	c := counters{snap: snap, moving: moving, byKey: map[counterKey]*counter{},
+func newCounters(snap *model.Snapshot, moving []Moving, sums *nodeSums) counters {
+	c := counters{snap: snap, moving: moving, byKey: map[counterKey]*counter{}, sums: sums,
 		byMark: make([][]*counter, len(snap.Marks)), slotOf: make([]int, len(snap.Marks))}
 	for i := range c.slotOf {
 		c.slotOf[i] = -1
 	}
+	sums.begin(snap)
 	c.host, c.hostNamed = snap.Space.Lookup(model.LabelHostname)
-	c.someNameless = len(snap.Marks) > 0 && slices.ContainsFunc(snap.Nodes, c.nameless)
+	c.someNameless = len(snap.Marks) > 0 && c.hostNamed && c.someNode(sumKey{kind: sumNameless}, c.nameless)
 	return c
+}
+
+// someNode reports whether some node has the property. The key identifies the property.
+func (c *counters) someNode(key sumKey, has func(*model.Node) bool) bool {
+	return c.sums.over(key, c.snap.Nodes, 1, func(sum []int, n *model.Node, times int) {
+		if has(n) {
+			sum[0] += times
+		}
+	})[0] > 0
 }
 
 // slot returns the hostname slot of a mark, and creates it if necessary.
@@ -211,9 +224,9 @@ func (c *counters) counter(mark int, key label.Key, f *filter, filterKey string)
 		return known
 	}
 	if f != nil {
-		f.examine(c.snap)
+		c.examine(f, filterKey)
 	}
-	fresh := &counter{key: key, filter: f}
+	fresh := &counter{id: id, key: key, filter: f}
 	c.byKey[id] = fresh
 	c.all = append(c.all, fresh)
 	c.byMark[mark] = append(c.byMark[mark], fresh)
@@ -221,51 +234,70 @@ func (c *counters) counter(mark int, key label.Key, f *filter, filterKey string)
 }
 
 // examine records whether the filter excludes any node because of its taints or a missing topology key.
-func (f *filter) examine(snap *model.Snapshot) {
+func (c *counters) examine(f *filter, filterKey string) {
 	refuses := func(taints []model.Taint) bool {
 		_, no := model.Untolerated(taints, f.tolerations)
 		return no
 	}
-	for _, p := range snap.Pools {
-		f.refuses = f.refuses || refuses(p.Taints)
+	lacks := func(n *model.Node) bool {
+		return slices.ContainsFunc(f.keys, func(key label.Key) bool { return defines(c.snap.Space, n.Row, key) != surely })
 	}
-	for _, n := range snap.Nodes {
-		f.refuses = f.refuses || refuses(n.Taints)
-		for _, key := range f.keys {
-			f.lacks = f.lacks || defines(snap.Space, n.Row, key) != surely
-		}
-	}
+	key := counterKey{filter: filterKey}
+	f.refuses = slices.ContainsFunc(c.snap.Pools, func(p *model.Pool) bool { return refuses(p.Taints) }) ||
+		c.someNode(sumKey{sumRefusing, key}, func(n *model.Node) bool { return refuses(n.Taints) })
+	f.lacks = len(f.keys) > 0 && c.someNode(sumKey{sumLackingKeys, key}, lacks)
 }
 
 // fill counts the pods on nodes and nothing else. It is called when all counters and slots are known.
-func (c *counters) fill(nodes []*model.Node) {
+func (c *counters) fill() {
 	if len(c.all) == 0 && len(c.totals) == 0 {
 		return
 	}
-	clear(c.totals)
-	for _, counter := range c.all {
-		n := c.snap.Space.Atoms(counter.key)
-		counter.counts, counter.sure, counter.total = make([]int, n), make([]int, n), 0
-		counter.domains, counter.certain = bitset.New(n), bitset.New(n)
-		counter.epoch++
+	for mark, slot := range c.slotOf {
+		if slot >= 0 {
+			c.totals[slot] = c.sums.over(sumKey{sumMarked, counterKey{mark: mark}}, c.snap.Nodes, 1, func(sum []int, n *model.Node, times int) {
+				if !c.nameless(n) {
+					sum[0] += times * n.CountOf(mark)
+				}
+			})[0]
+		}
 	}
-	for _, n := range nodes {
-		for _, counter := range c.all {
-			counter.notice(c.snap.Space, n.Row, n.Taints)
-		}
-		nameless := c.nameless(n)
-		for _, m := range n.Counts {
-			if slot := c.slotOf[m.Mark]; slot >= 0 && !nameless {
-				c.totals[slot] += m.Count
-			}
-			for _, counter := range c.byMark[m.Mark] {
-				counter.put(c.snap.Space, n.Row, m.Count, n.Taints)
-			}
-		}
+	for _, counter := range c.all {
+		counter.fill(c)
 	}
 	for i := range c.moving {
 		c.countMoving(&c.moving[i])
 	}
+}
+
+// fill counts the pods and the nodes by domain: the upper bound of pods, the certain pods, the nodes that may be in the
+// domain and those that are.
+func (c *counter) fill(of *counters) {
+	space := of.snap.Space
+	atoms := space.Atoms(c.key)
+	sum := of.sums.over(sumKey{sumDomains, c.id}, of.snap.Nodes, 4*atoms, func(sum []int, n *model.Node, times int) {
+		pods := times * n.CountOf(c.id.mark)
+		c.visit(space, n.Row, n.Taints, func(atom int, m membership) {
+			sum[atom] += pods
+			sum[2*atoms+atom] += times
+			if m == surely {
+				sum[atoms+atom] += pods
+				sum[3*atoms+atom] += times
+			}
+		})
+	})
+	c.counts, c.sure, c.total = sum[:atoms:atoms], sum[atoms:2*atoms:2*atoms], 0
+	c.domains, c.certain = bitset.New(atoms), bitset.New(atoms)
+	for atom := range atoms {
+		c.total += c.counts[atom]
+		if sum[2*atoms+atom] > 0 {
+			c.domains.Add(atom)
+		}
+		if sum[3*atoms+atom] > 0 {
+			c.certain.Add(atom)
+		}
+	}
+	c.epoch++
 }
 
 // notice adds the domains that a node of the row is or may be in, if it counts there.

@@ -39,9 +39,9 @@ func CarrierDomains(snap *model.Snapshot, g *model.Group, mark int) Domains {
 }
 
 func domainsOf(snap *model.Snapshot, key string, compile func(*counters, *rules)) Domains {
-	c, r := newCounters(snap, nil), &rules{}
+	c, r := newCounters(snap, nil, &nodeSums{}), &rules{}
 	compile(&c, r)
-	c.fill(snap.Nodes)
+	c.fill()
 	d := Domains{Key: key, Most: map[string]int{}, Sure: map[string]int{}, Possible: map[string]bool{},
 		Certain: map[string]bool{}, Hosts: map[string]int{}}
 	if len(c.all) == 0 {
@@ -97,7 +97,7 @@ func ScheduleRows(snap *model.Snapshot) (*plan.Provision, map[string]label.Row) 
 func DomainTwins(snap *model.Snapshot) (got, want [][]string) {
 	s := newScheduler(snap, &Options{}, nil)
 	s.fleet.open()
-	s.nodes.open(nil, nil)
+	s.nodes.open(s.opts, nil)
 	s.queue.fill()
 	names := func(list []*domain) []string {
 		var all []string

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -46,28 +47,84 @@ type existingNodes struct {
 	counters *counters
 	fit      *fitChecker
 	budget   *budget
-	list     []*target
+	closed   func(*model.Node) bool
+	// list are those that have the cpu and memory of some pod to place, or a reservation: no pod is placed on others.
+	list []*target
 	// slack is the free cpu and memory of each of the nodes.
 	slack []model.Slack
-	// partitions caches the nodes by their atoms on some keys, see nodesBy.
+	// partitions caches the indexes of list by their atoms on some keys, see nodesBy; tuplesBy the atoms, see tuples.
 	partitions map[string]map[string]*[]int
+	tuplesBy   map[string]map[string][]int
 }
 
-// open lists the nodes that accept pods. Nodes that are being removed do not, nor do those that are closed. The cache
-// has memory for them.
-func (e *existingNodes) open(closed func(*model.Node) bool, cache *Cache) {
-	var slab []target
-	slab, e.list, e.slack = cache.targets(len(e.snap.Nodes))
-	for i, n := range e.snap.Nodes {
-		if n.Deleting || n.Disrupted || closed != nil && closed(n) {
-			continue
+// accepts reports whether the node accepts pods. Nodes that are being removed do not, nor do those that are closed.
+func (e *existingNodes) accepts(n *model.Node) bool {
+	return !n.Deleting && !n.Disrupted && (e.closed == nil || !e.closed(n))
+}
+
+// open lists the nodes. The cache has memory for them.
+func (e *existingNodes) open(opts *Options, cache *Cache) {
+	e.closed = opts.Closed
+	var nodes []*model.Node
+	wants, nominated := e.wants()
+	for _, n := range e.snap.Nodes {
+		asked := opts.AskNodes || len(n.Reservations) > 0 || wants.someFits(n.Slack()) || nominated[n.Name]
+		if asked && e.accepts(n) {
+			nodes = append(nodes, n)
 		}
+	}
+	var slab []target
+	slab, e.list, e.slack = cache.targets(len(nodes))
+	for i, n := range nodes {
 		t := &slab[i]
 		t.placed = nil
 		t.open(n)
-		t.at = len(e.list)
+		t.at = i
 		e.list, e.slack = append(e.list, t), append(e.slack, n.Slack())
 	}
+}
+
+// frontier is the least amounts of cpu and memory that pods want: none of them is at least as large as another in both.
+type frontier []model.Slack
+
+// wants returns what the pods to place want, and the nodes that they are nominated to.
+func (e *existingNodes) wants() (frontier, map[string]bool) {
+	var all frontier
+	var nominated map[string]bool
+	for _, g := range e.snap.Groups {
+		all = append(all, model.SlackOf(g.Requests))
+		for _, p := range g.Pods {
+			if p.Nominated != "" {
+				if nominated == nil {
+					nominated = map[string]bool{}
+				}
+				nominated[p.Nominated] = true
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b model.Slack) int {
+		return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.Memory, b.Memory))
+	})
+	least := all[:0]
+	for _, want := range all {
+		if len(least) == 0 || want.Memory < least[len(least)-1].Memory {
+			least = append(least, want)
+		}
+	}
+	return least, nominated
+}
+
+// someFits reports whether some pod fits into the slack, as far as cpu and memory are concerned.
+func (f frontier) someFits(free model.Slack) bool {
+	for _, want := range f {
+		if want.CPU > free.CPU {
+			return false
+		}
+		if want.Memory <= free.Memory {
+			return true
+		}
+	}
+	return false
 }
 
 // open sets the target to the state of the node before any placement.

@@ -91,7 +91,7 @@ func (q *queue) fill() {
 	var groups []*pendingGroup
 	// A claim in one zone may have too few values for a pool's minValues, so that the last level leaves the zone open.
 	prefers := q.fleet.varied() || slices.ContainsFunc(q.fleet.pools, func(ps *poolState) bool { return prefersNot(ps.spec.Taints) }) ||
-		slices.ContainsFunc(q.nodes.list, func(n *target) bool { return prefersNot(n.taints) })
+		slices.ContainsFunc(q.snap.Nodes, func(n *model.Node) bool { return prefersNot(n.Taints) && q.nodes.accepts(n) })
 	for _, g := range q.snap.Groups {
 		pg := &pendingGroup{group: g, left: g.Pods, pods: g.Pods, rank: g.Priority, levels: q.levels(g.Shape, prefers)}
 		groups = append(groups, pg)
@@ -133,7 +133,7 @@ func (q *queue) compile(groups []*pendingGroup) {
 		pg.hard().require()
 		pg.force(0)
 	}
-	q.counters.fill(q.snap.Nodes)
+	q.counters.fill()
 	q.findDaemons()
 	for _, pg := range groups {
 		for at, rules := range pg.compiled {

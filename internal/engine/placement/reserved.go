@@ -128,11 +128,14 @@ func (r *reservedPods) countKept(groups []*pendingGroup, list []*reservedPod) {
 // placed, because an earlier pod may affect the admission of later ones. Then follow nominated pods without another
 // reservation, in the order of the groups.
 func (r *reservedPods) find(groups []*pendingGroup) []*reservedPod {
+	some := slices.ContainsFunc(r.nodes.list, func(n *target) bool { return len(n.node.Reservations) > 0 })
+	nominates := func(p *model.Pod) bool { return p.Nominated != "" }
+	if !some && !slices.ContainsFunc(groups, func(pg *pendingGroup) bool { return slices.ContainsFunc(pg.left, nominates) }) {
+		return nil
+	}
 	byName, known := map[string]*target{}, map[string]*reservedPod{}
-	some := false
 	for _, n := range r.nodes.list {
 		byName[n.node.Name] = n
-		some = some || len(n.node.Reservations) > 0
 	}
 	var nominated []*reservedPod
 	for _, pg := range groups {

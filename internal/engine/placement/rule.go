@@ -326,10 +326,7 @@ func (q *queue) everyNodeHas(key label.Key) bool {
 		return has
 	}
 	space := q.snap.Space
-	has = true
-	for _, n := range q.snap.Nodes {
-		has = has && !space.AllowsAbsent(n.Row, key)
-	}
+	has = !q.counters.someNode(sumKey{sumLacking, counterKey{key: key}}, func(n *model.Node) bool { return space.AllowsAbsent(n.Row, key) })
 	for _, ps := range q.fleet.pools {
 		has = has && (!ps.usable() || !ps.launchableIn(space, key, space.Absent(key)))
 	}

@@ -109,7 +109,7 @@ func (s *scheduler) open() {
 	if s.opts.WorkBudget > 0 && s.budget.work > 0 {
 		cache = nil // an earlier run in its memory may still become the result
 	}
-	s.nodes.open(s.opts.Closed, cache)
+	s.nodes.open(s.opts, cache)
 	s.queue.fill()
 	s.nodes.placeTallies()
 	s.rwop.hold(s.queue.groups)
@@ -220,7 +220,11 @@ type schedulerParts struct {
 }
 
 func newScheduler(snap *model.Snapshot, opts *Options, cache *Cache) *scheduler {
-	p := &schedulerParts{budget: budget{limit: opts.WorkBudget}, counters: newCounters(snap, opts.Moving)}
+	sums := &nodeSums{}
+	if cache != nil {
+		sums = &cache.sums
+	}
+	p := &schedulerParts{budget: budget{limit: opts.WorkBudget}, counters: newCounters(snap, opts.Moving, sums)}
 	b, c, ad, fit, nodes, f := &p.budget, &p.counters, &p.admission, &p.fit, &p.nodes, &p.fleet
 	q, as, l := &p.queue, &p.assigner, &p.launcher
 	*ad = admission{space: snap.Space, counters: c}
