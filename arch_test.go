@@ -240,6 +240,12 @@ var importRules = []importRule{
 		because: "a control plane of Kubernetes is the same whatever runs on it",
 	},
 	{
+		from:    "./internal/testing/fakeapi",
+		never:   []string{"./..."},
+		except:  []string{"./api/..."},
+		because: "an API server is the same whatever its clients do; those that it measures it must not know",
+	},
+	{
 		from:    "./internal/testing/golden",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
 		because: "files of sections are the same whatever is in them",

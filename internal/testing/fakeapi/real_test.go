@@ -269,8 +269,10 @@ func (w *witness) pods() {
 	running.Status.Conditions = append(running.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	w.must(w.c.Status().Update(ctx, running))
 	w.events("pods", 1)
+	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, CurrentHealthy: 1, DesiredHealthy: 1, ExpectedPods: 2}
+	w.must(w.c.Status().Update(ctx, budget))
 	w.note("evict", nil, w.c.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{}))
-	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, DisruptionsAllowed: 1, CurrentHealthy: 2, DesiredHealthy: 1, ExpectedPods: 2}
+	budget.Status.DisruptionsAllowed, budget.Status.CurrentHealthy = 1, 2
 	w.must(w.c.Status().Update(ctx, budget))
 	w.note("evict", nil, w.c.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{}))
 	w.events("pods", 2)
