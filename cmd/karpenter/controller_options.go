@@ -12,6 +12,7 @@ import (
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -160,6 +161,12 @@ func (o *controllerOptions) addHiddenFlags(f *pflag.FlagSet) {
 // protection returns the annotations by which pods are protected.
 func (o *controllerOptions) protection() karpv1.ProtectionRules {
 	return karpv1.ProtectionRules{SafeToEvict: o.safeToEvict}
+}
+
+// state returns what the meaning of objects depends on.
+func (o *controllerOptions) state() *state.Config {
+	return &state.Config{DefaultSpread: o.defaultSpread, Protection: o.protection(), Pods: o.pods, Overlays: o.on.On(gates.NodeOverlay),
+		Replicas: o.proactive, Arrival: o.timers.Arrival}
 }
 
 // complete validates the options and derives the others.

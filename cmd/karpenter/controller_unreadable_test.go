@@ -72,7 +72,7 @@ func TestUnreadableIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := cluster.CacheOptions(broken.failed)
+	options := cluster.CacheOptions(nil, broken.failed)
 	options.Scheme = scheme
 	pools, err := cache.New(config, options)
 	if err != nil {

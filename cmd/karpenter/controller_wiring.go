@@ -155,7 +155,7 @@ func (w *wiring) managerOptions(scheme *runtime.Scheme) ctrl.Options {
 			BindAddress: address(o.metricsPort), ExtraHandlers: profilers(o.profiling), FilterProvider: telemetry.OpenMetrics(ctrlmetrics.Registry),
 		},
 		Controller: ctrlconfig.Controller{EnableWarmup: new(!o.noWarmup)},
-		Cache:      cluster.CacheOptions(w.watchBroke),
+		Cache:      cluster.CacheOptions(o.state().Foresight(), w.watchBroke),
 	}
 }
 
@@ -255,11 +255,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		Rejected: func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
 		Departed: w.departures.Add,
-		State: state.Config{
-			DefaultSpread: w.o.defaultSpread, Protection: w.o.protection(), Pods: w.o.pods,
-			Overlays: w.o.on.On(gates.NodeOverlay), Replicas: w.o.proactive,
-			Arrival: w.o.timers.Arrival,
-		},
+		State: *w.o.state(),
 		Log: w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalog: w.o.timers.Catalog,

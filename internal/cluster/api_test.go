@@ -168,7 +168,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	s := newStore(t, Config{Live: c, Provider: &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}}, Options: Options{WriteVisible: time.Second}})
-	options := CacheOptions(func(error) { s.Recheck() })
+	options := CacheOptions(nil, func(error) { s.Recheck() })
 	options.Scheme = c.Scheme()
 	informers, err := cache.New(config, options)
 	if err != nil {

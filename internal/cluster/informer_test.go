@@ -63,7 +63,7 @@ func boundPods(n int) []corev1.Pod {
 func TestPodInformer(t *testing.T) {
 	s := &pagedServer{pods: boundPods(1001), later: watch.NewFake()}
 	s.pods[1000].Spec.NodeName = "" // stays whole
-	options := CacheOptions(func(error) {})
+	options := CacheOptions(nil, func(error) {})
 	lw := &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 	informer := options.NewInformer(lw, &corev1.Pod{}, 0, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	if err := informer.SetTransform(options.DefaultTransform); err != nil {

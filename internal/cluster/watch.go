@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,10 +22,16 @@ import (
 
 // CacheOptions returns the options that the store requires of the manager's cache: managed fields are removed except
 // for this controller's nominations, bound pods are held as records, and broken is called with the error when a list or
-// watch breaks. It must call Store.Recheck.
-func CacheOptions(broken func(error)) cache.Options {
+// watch breaks. It must call Store.Recheck. Workloads of the kinds foresight (state.Config.Foresight) that ask for no pods
+// are held as records too: nothing but their absence is read of them.
+func CacheOptions(foresight []state.Kind, broken func(error)) cache.Options {
 	table := &record.Table{}
-	transform := func(obj any) (any, error) { return reduced(obj, table), nil }
+	transform := func(obj any) (any, error) {
+		if o, ok := obj.(state.Object); ok && idle(foresight, o) {
+			return record.IdleOf(o), nil
+		}
+		return reduced(obj, table), nil
+	}
 	return cache.Options{
 		DefaultTransform: transform,
 		NewInformer:      newInformer(transform),
@@ -36,11 +42,21 @@ func CacheOptions(broken func(error)) cache.Options {
 	}
 }
 
+// idle reports whether the object is a workload of one of the kinds that asks for no pods.
+func idle(kinds []state.Kind, obj state.Object) bool {
+	at, ok := state.RefOf(obj)
+	if !ok || !slices.Contains(kinds, at.Kind) {
+		return false
+	}
+	scale, _ := convert.ScaleOf(obj)
+	return scale.Asked == 0
+}
+
 // reduced returns an object as caches hold it: trimmed, and a bound pod as a record. It leaves Provisioners unchanged:
 // their managed fields contain the version in which they were written, which determines their meaning.
 func reduced(obj any, table *record.Table) any {
 	switch o := obj.(type) {
-	case *karpv1alpha5.Provisioner, *record.Pod:
+	case *karpv1alpha5.Provisioner, *record.Pod, *record.Idle:
 	case *corev1.Pod:
 		convert.Trim(o)
 		if packed := table.Pack(o); packed != nil {
@@ -114,7 +130,7 @@ func (s *Store) watch(ctx context.Context, informers cache.Informers, k state.Ki
 	if pods, ok := informer.(podInformer); ok {
 		informer = pods.SharedIndexInformer // the store holds the records
 	}
-	registration, err := informer.AddEventHandler(s.handler())
+	registration, err := informer.AddEventHandler(s.handler(k))
 	if err != nil {
 		return fmt.Errorf("watching objects of kind %s: %w", k, err)
 	}
@@ -124,9 +140,13 @@ func (s *Store) watch(ctx context.Context, informers cache.Informers, k state.Ki
 	return nil
 }
 
-func (s *Store) handler() toolscache.ResourceEventHandlerFuncs {
+func (s *Store) handler(k state.Kind) toolscache.ResourceEventHandlerFuncs {
 	saw := func(obj any) {
-		if object, ok := obj.(client.Object); ok {
+		switch object := obj.(type) {
+		case *record.Idle:
+			s.state.Gone(state.Ref{Kind: k, Key: client.ObjectKeyFromObject(object)})
+			s.news.publish()
+		case client.Object:
 			s.Saw(object)
 		}
 	}

@@ -7,6 +7,8 @@
 // names. Pods that are not bound, that terminate, or whose times are finer than seconds are not packed: they are few, and
 // most of what they hold changes.
 //
+// A workload that asks for no pods is an Idle: its name is all that is read of it.
+//
 // What records share is kept for as long as a record refers to it. Like all objects of a cache, records and what Whole
 // returns must not be changed.
 //
