@@ -30,6 +30,9 @@ LOADED ?= 100,1000,5000
 FAKE ?=
 LIMITED ?= 1000
 
+# Bursts of make latency: numbers of pods, or wide.
+LATENCY ?= 1,100,1000,wide
+
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -182,6 +185,12 @@ else
 	KARPENTER_LOADED=$(LOADED) $(GO) -C test test -count=1 -timeout 180m -run 'TestLoaded$$' -v ./e2e
 	KARPENTER_LOADED=$(LIMITED) $(GO) -C test test -count=1 -timeout 60m -run 'TestLimited$$' -v ./e2e
 endif
+
+# From the scale command to the last pod that runs. LATENCY_OTHER is the command of another controller, with its flags. It
+# finds the cluster by KUBECONFIG, and its ports in METRICS_PORT and HEALTH_PROBE_PORT.
+.PHONY: latency
+latency: sandbox ## seconds from the scale command to all pods ready (LATENCY=1,100,1000,wide LATENCY_OTHER="COMMAND"; minutes)
+	KARPENTER_BURST=$(LATENCY) LATENCY_OTHER="$(LATENCY_OTHER)" $(GO) -C test test -count=1 -timeout 60m -run 'TestBurst$$' -v ./e2e
 
 .PHONY: nightly
 nightly: sandbox ## full matrices, 100 worlds of agreement, 40 minutes of fuzzing, long histories (hours)
