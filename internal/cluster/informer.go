@@ -22,11 +22,10 @@ func newInformer(transform toolscache.TransformFunc) func(toolscache.ListerWatch
 		if reader, ok := from.(*toolscache.ListWatch); ok {
 			from = paged(reader, transform)
 		}
-		informer := toolscache.NewSharedIndexInformer(from, of, resync, indexers)
 		if _, pods := of.(*corev1.Pod); pods {
-			return podInformer{informer}
+			return podInformer{toolscache.NewSharedIndexInformer(from, of, resync, ofWhole(indexers))}
 		}
-		return informer
+		return toolscache.NewSharedIndexInformer(from, of, resync, indexers)
 	}
 }
 

@@ -64,6 +64,7 @@ func reduced(obj any, table *record.Table) any {
 		}
 	case client.Object:
 		convert.Trim(o)
+		table.Share(o)
 	}
 	return obj
 }

@@ -51,11 +51,13 @@ func trimWorkload(obj metav1.Object) {
 	}
 }
 
-// trimNode removes what the kubelet reports for schedulers and attachers: images, which are most of a node, and
-// volumes.
+// trimNode removes what the kubelet reports for schedulers, attachers and people: images, which are most of a node,
+// volumes, addresses and versions.
 func trimNode(node *corev1.Node) {
 	s := &node.Status
 	s.Images, s.VolumesInUse, s.VolumesAttached, s.Config, s.RuntimeHandlers = nil, nil, nil, nil, nil
+	s.Addresses, s.NodeInfo, s.DaemonEndpoints, s.Features = nil, corev1.NodeSystemInfo{}, corev1.NodeDaemonEndpoints{}, nil
+	node.Spec.PodCIDR, node.Spec.PodCIDRs = "", nil
 }
 
 func trimPod(pod *corev1.Pod) {

@@ -9,6 +9,8 @@
 //
 // A workload that asks for no pods is an Idle: its name is all that is read of it.
 //
+// Nodes and claims stay objects, but share what they repeat (Table.Share): most texts, amounts and requirements.
+//
 // What records share is kept for as long as a record refers to it. Like all objects of a cache, records and what Whole
 // returns must not be changed.
 //

@@ -2,10 +2,14 @@ package record
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
+	"github.com/awslabs/operatorpkg/status"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/randfill"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // bound returns the pod with a number, of a template with a number.
@@ -190,4 +196,84 @@ func inUse() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// TestShare checks that nodes and claims keep their meaning, and share what they repeat.
+func TestShare(t *testing.T) {
+	var table Table
+	var nodes []*corev1.Node
+	var claims []*karpv1.NodeClaim
+	for i := range 2 {
+		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+		labels := map[string]string{strings.Clone("zone"): strings.Clone("a"), corev1.LabelHostname: fmt.Sprint("host-", i)}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i), Labels: labels}}
+		node.Status.Allocatable, node.Status.Conditions = list, []corev1.NodeCondition{{Type: "Ready", Status: "True", Reason: strings.Clone("Kubelet")}}
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("claim-", i), Annotations: map[string]string{strings.Clone("key"): fmt.Sprint("of-", i)}}}
+		claim.Spec.Requirements = []karpv1.Requirement{{Key: "type", Operator: "In", Values: []string{"a", "b"}, MinValues: new(2)}}
+		claim.Status.Capacity, claim.Status.Conditions = list, []status.Condition{{Type: "Ready", Status: "True", Reason: strings.Clone("Ready")}}
+		wantNode, wantClaim := node.DeepCopy(), claim.DeepCopy()
+		table.Share(node)
+		table.Share(claim)
+		if diff := cmp.Diff(wantNode, node) + cmp.Diff(wantClaim, claim); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		nodes, claims = append(nodes, node), append(claims, claim)
+	}
+	same := func(what string, a, b string) {
+		if unsafe.StringData(a) != unsafe.StringData(b) {
+			t.Errorf("%s: two copies of %q", what, a)
+		}
+	}
+	same("value of a label", nodes[0].Labels["zone"], nodes[1].Labels["zone"])
+	same("key of a label", keyOf(nodes[0].Labels, "zone"), keyOf(nodes[1].Labels, "zone"))
+	same("key of an annotation", keyOf(claims[0].Annotations, "key"), keyOf(claims[1].Annotations, "key"))
+	same("reason", nodes[0].Status.Conditions[0].Reason, nodes[1].Status.Conditions[0].Reason)
+	same("reason of a claim", claims[0].Status.Conditions[0].Reason, claims[1].Status.Conditions[0].Reason)
+	if &claims[0].Spec.Requirements[0] != &claims[1].Spec.Requirements[0] {
+		t.Error("two copies of the requirements")
+	}
+	lists := reflect.ValueOf(nodes[0].Status.Allocatable).Pointer()
+	for _, list := range []corev1.ResourceList{nodes[1].Status.Allocatable, claims[0].Status.Capacity, claims[1].Status.Capacity} {
+		if reflect.ValueOf(list).Pointer() != lists {
+			t.Error("two copies of amounts")
+		}
+	}
+}
+
+// TestRequirementsApart checks that lists of requirements that differ anywhere are not shared.
+func TestRequirementsApart(t *testing.T) {
+	var table Table
+	lists := [][]karpv1.Requirement{
+		{{Key: "a", Operator: "In", Values: []string{"b", "c"}}}, {{Key: "a", Operator: "In", Values: []string{"bc"}}},
+		{{Key: "a", Operator: "In", Values: []string{"b"}}, {Key: "c", Operator: "Exists"}}, {{Key: "a", Operator: "In", Values: []string{"b"}}},
+		{{Key: "a", Operator: "NotIn", Values: []string{"b", "c"}}}, {{Key: "a", Operator: "In", Values: []string{"b", "c"}, MinValues: new(1)}},
+		{{Key: "a", Operator: "In", Values: []string{"b\"\"c"}}}, {{Key: "aI", Operator: "n", Values: []string{"b", "c"}}},
+		{{Key: "a", Operator: "Exists", MinValues: new(1)}}, {{Key: "a", Operator: "Exists1"}}, {{Key: "a", Operator: "Exists;"}}, {{Key: "a", Operator: "Exists"}},
+	}
+	for i, list := range lists {
+		want := append([]karpv1.Requirement(nil), list...)
+		if diff := cmp.Diff(want, table.requirements(list)); diff != "" {
+			t.Errorf("list %d is another (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func keyOf(all map[string]string, key string) string {
+	for k := range all {
+		if k == key {
+			return k
+		}
+	}
+	return ""
+}
+
+// TestMostShared checks that the values that are shared are bounded.
+func TestMostShared(t *testing.T) {
+	var table Table
+	for i := range 3 * mostShared {
+		table.text(fmt.Sprint(i))
+	}
+	if n := len(table.texts.all); n > mostShared {
+		t.Errorf("%d texts are kept, want %d at most", n, mostShared)
+	}
 }

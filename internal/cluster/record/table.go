@@ -8,13 +8,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// Table holds what records share. Its methods are safe for concurrent use. The zero value is empty.
+// Table holds what records, nodes and claims share. Its methods are safe for concurrent use. The zero value is empty.
 type Table struct {
 	commons shelf[common]
 	labels  shelf[labels]
 	volumes shelf[volumes]
+
+	texts            shared[string]
+	lists            shared[corev1.ResourceList]
+	requirementLists shared[[]karpv1.Requirement]
 }
 
 // Pack returns the record of a trimmed pod, nil if the pod has to stay whole. The caller must not use the pod any more if

@@ -105,7 +105,7 @@ func (s *State) captured(now time.Time) *capture {
 		}
 	}
 	for _, spec := range s.machines.specs {
-		c.Nodes = append(c.Nodes, spec)
+		c.Nodes = append(c.Nodes, *spec)
 	}
 	for name, p := range s.pools.pools {
 		s.pools.sync(name)

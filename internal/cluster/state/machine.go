@@ -37,7 +37,7 @@ type machineGroup struct {
 
 // outcome is the representation of claims and nodes in the model.
 type outcome struct {
-	specs    []model.NodeSpec
+	specs    []*model.NodeSpec
 	rejected []RejectedObject
 }
 
@@ -47,7 +47,7 @@ type machines struct {
 	// claims and nodes hold the group of each object, by name.
 	claims, nodes map[string]string
 	// specs holds the specs in the builder, by name in the model.
-	specs map[string]model.NodeSpec
+	specs map[string]*model.NodeSpec
 	// nominated holds the end of each nomination, by name of node or claim.
 	nominated map[string]time.Time
 }
@@ -56,7 +56,7 @@ func newMachines(b *base) *machines {
 	return &machines{
 		base:   b,
 		groups: map[string]*machineGroup{}, claims: map[string]string{}, nodes: map[string]string{},
-		specs: map[string]model.NodeSpec{}, nominated: map[string]time.Time{},
+		specs: map[string]*model.NodeSpec{}, nominated: map[string]time.Time{},
 	}
 }
 
@@ -174,14 +174,14 @@ func (m *machines) syncGroups(keys ...string) {
 	}
 }
 
-func (m *machines) syncNodes(old, fresh []model.NodeSpec) {
+func (m *machines) syncNodes(old, fresh []*model.NodeSpec) {
 	var change Change
 	for _, spec := range old {
-		if !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Name == spec.Name }) {
+		if !slices.ContainsFunc(fresh, func(f *model.NodeSpec) bool { return f.Name == spec.Name }) {
 			m.builder.DeleteNode(spec.Name)
 			delete(m.specs, spec.Name)
 			change |= NodesChanged
-			if spec.Claim == "" || !slices.ContainsFunc(fresh, func(f model.NodeSpec) bool { return f.Claim == spec.Claim }) {
+			if spec.Claim == "" || !slices.ContainsFunc(fresh, func(f *model.NodeSpec) bool { return f.Claim == spec.Claim }) {
 				change |= NodesLost // otherwise it only has its node's name from now on
 				m.reportRemoval(spec)
 			}
@@ -189,19 +189,23 @@ func (m *machines) syncNodes(old, fresh []model.NodeSpec) {
 	}
 	for _, spec := range fresh {
 		before, known := m.specs[spec.Name]
+		m.specs[spec.Name] = spec // also if it is the same: one copy is enough
 		if known && reflect.DeepEqual(before, spec) {
 			continue
 		}
+		if !known {
+			before = &model.NodeSpec{}
+		}
 		hurried := spec.Deleting && !spec.DrainEnds.IsZero() && (before.DrainEnds.IsZero() || spec.DrainEnds.Before(before.DrainEnds))
-		if spec.Deleting && !before.Deleting || hurried || plan.Leaving(&spec) && !plan.Leaving(&before) {
+		if spec.Deleting && !before.Deleting || hurried || plan.Leaving(spec) && !plan.Leaving(before) {
 			change |= NodesLost
 		}
 		if known && spec.Deleting {
 			m.reportRemoval(before)
 		}
-		m.builder.UpsertNode(spec)
-		m.specs[spec.Name] = spec
-		if before.NominatedUntil = spec.NominatedUntil; known && reflect.DeepEqual(before, spec) {
+		m.builder.UpsertNode(*spec)
+		nominated := *before
+		if nominated.NominatedUntil = spec.NominatedUntil; known && reflect.DeepEqual(&nominated, spec) {
 			change |= NodesNominated
 		} else {
 			change |= NodesChanged
@@ -211,9 +215,9 @@ func (m *machines) syncNodes(old, fresh []model.NodeSpec) {
 }
 
 // reportRemoval reports that the node of a claim is being removed, or is gone. No later change is reported.
-func (m *machines) reportRemoval(before model.NodeSpec) {
+func (m *machines) reportRemoval(before *model.NodeSpec) {
 	if before.Claim != "" && !before.Deleting {
-		m.news.Removed = append(m.news.Removed, before)
+		m.news.Removed = append(m.news.Removed, *before)
 	}
 }
 
@@ -241,7 +245,7 @@ func (o *outcome) add(m *machines, spec model.NodeSpec) {
 	if until := m.nominated[spec.Claim]; until.After(spec.NominatedUntil) {
 		spec.NominatedUntil = until
 	}
-	o.specs = append(o.specs, spec)
+	o.specs = append(o.specs, &spec)
 }
 
 func (o *outcome) reject(k Kind, object metav1.Object, why model.Rejection) {
