@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/state"
 )
 
 // crowd serves n objects of one kind, which are made when they are read.
@@ -55,13 +56,14 @@ func (c crowd) watch(_ context.Context, o metav1.ListOptions) (watch.Interface, 
 func TestBytesOfACluster(t *testing.T) {
 	const nodes, podsPerNode, mostPair, mostPod = 1000, 20, 13 << 10, 1200
 	s := newStore(t, Config{Provider: &shop{}})
-	options := CacheOptions(func(error) {})
+	options := CacheOptions(nil, func(error) {})
 	var informers []toolscache.SharedIndexInformer
 	fill := func(n int, make func(i int) client.Object, indexers toolscache.Indexers) int64 {
 		before := inUse()
 		c := crowd{n, make}
 		lw := &toolscache.ListWatch{ListWithContextFunc: c.list, WatchFuncWithContext: c.watch}
-		informers = append(informers, filled(t, s, options.NewInformer(lw, make(0), 0, indexers), options.DefaultTransform))
+		ref, _ := state.RefOf(make(0))
+		informers = append(informers, filled(t, s.handler(ref.Kind), options.NewInformer(lw, make(0), 0, indexers), options.DefaultTransform))
 		s.Snapshot(start)
 		return inUse() - before
 	}
@@ -123,8 +125,8 @@ func made[O client.Object](t *testing.T, template string, object O, numbers ...a
 	return object
 }
 
-// filled runs an informer of the store until its first list is in the store.
-func filled(t *testing.T, s *Store, informer toolscache.SharedIndexInformer, transform toolscache.TransformFunc) toolscache.SharedIndexInformer {
+// filled runs an informer until the handler has its first list.
+func filled(t *testing.T, handler toolscache.ResourceEventHandler, informer toolscache.SharedIndexInformer, transform toolscache.TransformFunc) toolscache.SharedIndexInformer {
 	t.Helper()
 	if err := informer.SetTransform(transform); err != nil {
 		t.Fatal(err)
@@ -133,7 +135,7 @@ func filled(t *testing.T, s *Store, informer toolscache.SharedIndexInformer, tra
 	if pods, ok := of.(podInformer); ok {
 		of = pods.SharedIndexInformer
 	}
-	registration, err := of.AddEventHandler(s.handler())
+	registration, err := of.AddEventHandler(handler)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@
 //	shelf (shelf.go) <-- written, deleted objects -- requests (write.go, change.go)
 //	   |  index, newest version, log of changes
 //	   v
-//	LIST and WATCH (list.go, watch.go): protobuf or JSON, whole objects or metadata (encode.go): bytes of a template with
+//	LIST and WATCH (list.go, watch.go): protobuf or JSON, whole objects or metadata (frame.go): bytes of a template with
 //	other digits in names, UIDs and references
 //
 // It answers discovery, LIST with limit and continue, WATCH with bookmarks and sendInitialEvents, GET, POST, PUT, PATCH
