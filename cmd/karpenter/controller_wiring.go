@@ -343,7 +343,7 @@ func (w *wiring) provisioner(nominate bool) *provision.Loop {
 		Snapshot: w.snapshot,
 		Schedule: func(snap *model.Snapshot) *plan.Provision { return placement.Schedule(snap, w.o.placement) },
 		Writer:   w.executor, Pending: w.store.Subscribe(state.PodsPending | state.PoolsChanged | state.NodesLost),
-		ReplicasAsked: w.store.Subscribe(state.ReplicasAsked), HoldDisruption: w.store.Nominate,
+		ReplicasAsked: w.store.Subscribe(state.ReplicasAsked), Awaited: w.store.Awaited, HoldDisruption: w.store.Nominate,
 		Changed: w.store.Subscribe(state.PodsMoved | state.NodesChanged), WaitForSync: w.store.WaitForSync, Left: &w.departures,
 		Nominate: nominate, Timers: w.o.timers, Clock: w.clock,
 		Report: provision.Reporter{

@@ -171,6 +171,11 @@ func (s *Store) SetVirtual(kind, owner, fingerprint string, make func() []*corev
 	return s.state.SetVirtual(kind, owner, fingerprint, make)
 }
 
+// Awaited is State.Awaited.
+func (s *Store) Awaited(now time.Time, within time.Duration) bool {
+	return s.state.Awaited(now, within)
+}
+
 // Nominate is State.Nominate.
 func (s *Store) Nominate(node string, until time.Time) {
 	defer s.news.publish()

@@ -70,7 +70,8 @@ type workload struct {
 
 // scaleUp is the time from a workload's request for more pods until it has them.
 type scaleUp struct {
-	// generation is that of the workload which began it. began and progressed are zero before the first snapshot.
+	// generation is that of the workload which began it. began is zero before the first snapshot or question whether pods of
+	// it are awaited, progressed before the first snapshot.
 	generation        int64
 	began, progressed time.Time
 	// moved says that more pods are known than ever in this scale-up, at most most, since the last snapshot: pods that fail
@@ -216,6 +217,21 @@ func (w *workload) missing() int {
 		return min(missing, 1)
 	}
 	return missing
+}
+
+// awaited is State.Awaited.
+func (r *replicas) awaited(now time.Time, within time.Duration) bool {
+	any := false
+	for _, w := range r.scaling {
+		if w.pods > 0 || w.scale.Failing || w.missing() == 0 || w.pause.Active(now) {
+			continue
+		}
+		if w.scaleUp.began.IsZero() {
+			w.scaleUp.began = now
+		}
+		any = any || now.Sub(w.scaleUp.began) < within
+	}
+	return any
 }
 
 // plan makes the virtual pods of the workloads agree with their pods.

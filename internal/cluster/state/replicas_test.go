@@ -291,6 +291,41 @@ func TestReplicasDelayed(t *testing.T) {
 	s.counts("then", 1, 0)
 }
 
+// TestAwaited: a workload is waited for until it has a pod, its controller fails, or the time is over since it asked.
+func TestAwaited(t *testing.T) {
+	const ask = "spec: {replicas: 10}"
+	for name, c := range map[string]struct {
+		then func(*scaling)
+		want []bool // at once, and after 4, 8 and 12 s
+	}{
+		"nothing happens":     {func(*scaling) {}, []bool{true, true, true, false}},
+		"a snapshot is taken": {func(s *scaling) { s.Snapshot(s.now) }, []bool{true, true, true, false}},
+		"a pod is created":    {func(s *scaling) { s.pod("web-a", "", "") }, []bool{false, false, false, false}},
+		"creation fails": {func(s *scaling) {
+			see[appsv1.ReplicaSet](s, 2, ask+"\nstatus: {conditions: [{type: ReplicaFailure, status: 'True'}]}")
+		}, []bool{false, false, false, false}},
+		"fewer are asked for": {func(s *scaling) { see[appsv1.ReplicaSet](s, 2, "spec: {replicas: 0}") }, []bool{false, false, false, false}},
+		"more are asked for":  {func(s *scaling) { see[appsv1.ReplicaSet](s, 2, "spec: {replicas: 20}") }, []bool{true, true, true, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScaling(t, byReplicaSet)
+			if s.Awaited(s.now, 10*time.Second) {
+				t.Error("a pod is awaited of no workload")
+			}
+			see[appsv1.ReplicaSet](s, 1, ask)
+			s.Awaited(s.now, 10*time.Second)
+			c.then(s)
+			var got []bool
+			for _, after := range []time.Duration{0, 4 * time.Second, 8 * time.Second, 12 * time.Second} {
+				got = append(got, s.Awaited(s.now.Add(after), 10*time.Second))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("pods are awaited (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestReplicasOff: without the option there are no virtual pods.
 func TestReplicasOff(t *testing.T) {
 	s := newScaling(t, byReplicaSet)

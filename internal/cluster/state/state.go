@@ -160,6 +160,14 @@ func (s *State) Nominate(node string, until time.Time) {
 	s.machines.nominate(node, until)
 }
 
+// Awaited reports whether a workload has asked for pods within the last duration, has none to copy, and its controller has
+// not reported that it cannot create them. Nothing is planned for it until the first exists.
+func (s *State) Awaited(now time.Time, within time.Duration) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.replicas.awaited(now, within)
+}
+
 // SetVirtual replaces the virtual pods of an owner by the pods that make returns; nil removes them. An equal fingerprint
 // means that nothing has changed: make is not called then. It returns why the pods cannot be placed anywhere, nil if they
 // can: then there are none of them. The pods are of the given kind (model.PodSpec.Virtual). make is called without the

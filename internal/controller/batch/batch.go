@@ -33,7 +33,11 @@ func Wait(ctx context.Context, clk clock.WithTicker, pause time.Duration,
 }
 
 // Window is the duration of a batch: it ends when the channel was silent for Idle, or when Longest has passed.
-type Window struct{ Idle, Longest time.Duration }
+type Window struct {
+	Idle, Longest time.Duration
+	// More reports, after a silence, that further events are about to come: the batch goes on. It may be nil.
+	More func() bool
+}
 
 // End waits, after the first event on the channel, for the end of the batch. After an event on the channel asked,
 // which may be nil, only further events there prolong the batch. It returns false when the context ended.
@@ -53,7 +57,10 @@ func End(ctx context.Context, clk clock.WithTicker, events, asked <-chan struct{
 			silence.Stop()
 			silence, events = clk.NewTimer(w.Idle), nil
 		case <-silence.C():
-			return true
+			if w.More == nil || !w.More() {
+				return true
+			}
+			silence = clk.NewTimer(w.Idle)
 		case <-end.C():
 			return true
 		}

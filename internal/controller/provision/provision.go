@@ -33,6 +33,9 @@ type Loop struct {
 	Pending <-chan struct{}
 	// ReplicasAsked receives when a workload asks for pods that do not exist yet. It may be nil.
 	ReplicasAsked <-chan struct{}
+	// Awaited reports whether a workload has asked for pods within the last duration and has none that shows what they are
+	// like. It may be nil.
+	Awaited func(now time.Time, within time.Duration) bool
 	// HoldDisruption protects a node from disruption until the given time, because pods were planned onto it. It may be
 	// nil.
 	HoldDisruption func(node string, until time.Time)
@@ -103,7 +106,9 @@ func (p *Loop) await(ctx context.Context) bool {
 		received, ok = batch.Wait(ctx, p.Clock, p.Pause(), p.Pending, changed, p.ReplicasAsked)
 	}
 	p.since = p.Clock.Now()
-	events, window := p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax}
+	events, window := p.Pending, batch.Window{Idle: p.Timers.BatchIdle, Longest: p.Timers.BatchMax, More: func() bool {
+		return p.Awaited != nil && p.Awaited(p.Clock.Now(), p.Timers.BatchMax)
+	}}
 	switch {
 	case !ok || received == nil:
 		return ok
