@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -44,6 +43,7 @@ type idlePod struct {
 // mirror shows all objects to a new state, those first that others depend on.
 func (o *Manifests) mirror() *mirror {
 	m := &mirror{State: state.New(state.Config{Declared: o.sale.Declared, Classes: o.classes, DefaultSpread: o.defaultSpread, Pods: o.podRules})}
+	m.Expect(len(o.pods))
 	m.Advance(o.now)
 	for _, other := range o.others.list {
 		m.Saw(other)
@@ -83,7 +83,7 @@ func (m *mirror) showPods(o *Manifests) {
 		if !waiting(p.object) {
 			continue
 		}
-		if why := m.Waits(types.NamespacedName{Namespace: p.object.Namespace, Name: p.object.Name}); why != nil {
+		if why := m.Waits(p.object); why != nil {
 			m.idle = append(m.idle, idlePod{key(p.object), plan.Verdict{Code: plan.PodWaiting, Rejection: why}})
 		}
 	}

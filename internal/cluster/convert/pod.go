@@ -88,6 +88,11 @@ func dispositionOf(pod *corev1.Pod) Disposition {
 	return Pending
 }
 
+// NeedsNode reports whether the controller may launch a node for the pod, if not at once.
+func NeedsNode(pod *corev1.Pod, v *Vocabulary) bool {
+	return dispositionOf(pod) == Pending && !v.Pods.Expendable(pod)
+}
+
 func unschedulable(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]

@@ -36,7 +36,10 @@ func (p *podSet) noteCreation(key types.NamespacedName, before converted, e sigh
 	if pod != nil && now.disposition != convert.Ignore && !spec.Daemon {
 		now.controller = types.UID(spec.Controller.UID)
 	}
-	old := p.created[before.controller]
+	var old *creation
+	if before.controller != "" {
+		old = p.created[before.controller]
+	}
 	if old != nil {
 		delete(old.resized, key)
 	}

@@ -113,6 +113,9 @@ func named(k Kind, name string) Ref { return Ref{k, types.NamespacedName{Name: n
 
 // RefOf returns false for objects that a State does not hold, and for typed nils.
 func RefOf(obj Object) (Ref, bool) {
+	if pod, is := obj.(*corev1.Pod); is && pod != nil { // most objects are pods
+		return Ref{Pods, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}}, true
+	}
 	if v := reflect.ValueOf(obj); v.Kind() != reflect.Pointer || v.IsNil() {
 		return Ref{}, false
 	}

@@ -109,6 +109,14 @@ func New(config Config) *State {
 	return s
 }
 
+// Expect makes room for pods in a state without any, so that it does not grow pod by pod.
+func (s *State) Expect(pods int) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.objects[Pods] = make(map[types.NamespacedName]*entry, pods)
+	s.builder.Expect(pods)
+}
+
 // Snapshot returns the state at now.
 func (s *State) Snapshot(now time.Time) *model.Snapshot {
 	s.mutex.Lock()

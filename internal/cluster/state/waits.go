@@ -13,17 +13,19 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// Waits returns what a pod waits for that is neither on a node nor finished and that snapshots do not contain, because
-// it needs no node from this controller; nil for all other pods.
-func (s *State) Waits(key types.NamespacedName) *model.Rejection {
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	e := s.objects[Pods][key]
-	if e == nil || e.converted.disposition != convert.Ignore {
+// Waits returns what a pod of the state waits for that is neither on a node nor finished and that snapshots do not
+// contain, because it needs no node from this controller; nil for all other pods.
+func (s *State) Waits(pod *corev1.Pod) *model.Rejection {
+	if pod.Spec.NodeName != "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
 	}
-	pod := e.pod()
-	if pod == nil || pod.Spec.NodeName != "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if convert.NeedsNode(pod, s.vocabulary) && len(s.pods.delayed) == 0 {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+	if e := s.objects[Pods][key]; e == nil || e.converted.disposition != convert.Ignore {
 		return nil
 	}
 	return s.waits(key, pod)

@@ -52,7 +52,7 @@ func TestWaits(t *testing.T) {
 			c.change(pod)
 			s.Saw(pod)
 			got := ""
-			if why := s.Waits(types.NamespacedName{Namespace: "a", Name: "web"}); why != nil {
+			if why := s.Waits(s.Pod(types.NamespacedName{Namespace: "a", Name: "web"})); why != nil {
 				got = why.Field + ": " + why.Reason
 			}
 			if got != c.want {

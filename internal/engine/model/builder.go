@@ -76,6 +76,9 @@ func NewBuilder() *Builder {
 	return &Builder{records: r, shared: shared, freezer: newFreezer(r, shared)}
 }
 
+// Expect makes room for pods in a builder without any, so that it does not grow pod by pod.
+func (b *Builder) Expect(pods int) { b.pods = make(map[string]podRecord, pods) }
+
 // UpsertNode adds or replaces the node. Pods that were bound to its name before it was known are now on it.
 func (b *Builder) UpsertNode(spec NodeSpec) {
 	b.version++
