@@ -77,12 +77,25 @@ func (p *Pod) DeepCopyObject() runtime.Object {
 }
 
 // Whole returns the pod. It shares maps and lists with other pods of its template.
-func (p *Pod) Whole() *corev1.Pod {
-	own := &struct {
-		pod        corev1.Pod
-		started    metav1.Time
-		conditions [mostConditions]corev1.PodCondition
-	}{pod: p.common.Pod}
+func (p *Pod) Whole() *corev1.Pod { return p.in(&Place{}) }
+
+// Place is where one pod after another can be a whole. The zero value is empty.
+type Place struct {
+	pod        corev1.Pod
+	started    metav1.Time
+	conditions [mostConditions]corev1.PodCondition
+}
+
+// Whole is Whole for an object that is a pod or a record, valid until the next call.
+func (at *Place) Whole(obj any) *corev1.Pod {
+	if p, ok := obj.(*Pod); ok && p != nil {
+		return p.in(at)
+	}
+	return Whole(obj)
+}
+
+func (p *Pod) in(own *Place) *corev1.Pod {
+	own.pod = p.common.Pod
 	pod := &own.pod
 	pod.Name, pod.UID, pod.ResourceVersion, pod.Spec.NodeName = p.name, p.uid, p.version, p.node
 	pod.CreationTimestamp, pod.Labels = timeOf(p.created), p.GetLabels()

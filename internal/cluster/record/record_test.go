@@ -277,3 +277,19 @@ func TestMostShared(t *testing.T) {
 		t.Errorf("%d texts are kept, want %d at most", n, mostShared)
 	}
 }
+
+// TestPlace checks that a place holds one pod after another.
+func TestPlace(t *testing.T) {
+	var table Table
+	var place Place
+	plain := bound(3, 3)
+	plain.Status.StartTime, plain.Status.Conditions, plain.Spec.Volumes = nil, nil, []corev1.Volume{{Name: "data"}}
+	for _, want := range []*corev1.Pod{bound(1, 1), bound(2, 2), plain, bound(1, 4)} {
+		if diff := cmp.Diff(want, place.Whole(table.Pack(want.DeepCopy())), alike); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if place.Whole(want) != want {
+			t.Error("a whole pod is another one")
+		}
+	}
+}

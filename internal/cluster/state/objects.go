@@ -80,7 +80,7 @@ func (v *View) Pod(key types.NamespacedName) *corev1.Pod {
 	return v.pod(key)
 }
 
-// EachPod yields all pods, in any order. Only one of them at a time need exist as a whole.
+// EachPod yields all pods, in any order. A pod is valid until the next one.
 func (v *View) EachPod(yield func(*corev1.Pod) bool) {
 	v.mutex.Lock()
 	all := make([]Object, 0, len(v.objects[Pods]))
@@ -88,8 +88,9 @@ func (v *View) EachPod(yield func(*corev1.Pod) bool) {
 		all = append(all, e.object)
 	}
 	v.mutex.Unlock()
+	var place record.Place
 	for _, object := range all {
-		if pod := record.Whole(object); pod != nil && !yield(pod) {
+		if pod := place.Whole(object); pod != nil && !yield(pod) {
 			return
 		}
 	}

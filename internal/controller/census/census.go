@@ -29,7 +29,7 @@ type Census struct {
 	Waits   *telemetry.Waits
 	// Snapshot returns the current snapshot.
 	Snapshot func() *model.Snapshot
-	// Pods yields the pods of the mirror.
+	// Pods yields the pods of the mirror, each valid until the next one.
 	Pods iter.Seq[*corev1.Pod]
 	// Synced reports whether the mirror is complete.
 	Synced func() bool
