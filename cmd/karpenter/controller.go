@@ -79,6 +79,10 @@ func (o *controllerOptions) readOlder(ctx context.Context, config *rest.Config) 
 	return o.incomplete
 }
 
+// garbage is how large the garbage may become before it is collected, in percent of the live memory. With Go's default of
+// 100 the greatest memory of 5,000 nodes is 40% larger, and a start takes a fifth less CPU. GOGC takes precedence.
+const garbage = 50
+
 // runController runs until the context ends. It returns nil in that case.
 func runController(ctx context.Context, o *controllerOptions) error {
 	log, flush, err := newControllerLog(o)
@@ -92,6 +96,9 @@ func runController(ctx context.Context, o *controllerOptions) error {
 	ctx = ctrllog.IntoContext(ctx, log)
 	for _, line := range slices.Concat(o.notes, o.older.Notes()) {
 		log.Info(line)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
 	}
 	if o.memoryLimit > 0 {
 		debug.SetMemoryLimit(o.memoryLimit / 10 * 9)

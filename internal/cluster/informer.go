@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,14 +97,20 @@ func (i podInformer) GetIndexer() toolscache.Indexer {
 	return podIndexer{i.SharedIndexInformer.GetIndexer()}
 }
 
-// ofWhole returns indexers of records that index whole pods.
+// ofWhole returns indexers of records that index whole pods. An index keeps no pod.
 func ofWhole(indexers toolscache.Indexers) toolscache.Indexers {
 	of := toolscache.Indexers{}
 	for name, index := range indexers {
-		of[name] = func(obj any) ([]string, error) { return index(whole(obj)) }
+		of[name] = func(obj any) ([]string, error) {
+			place := places.Get().(*record.Place)
+			defer places.Put(place)
+			return index(place.Whole(obj))
+		}
 	}
 	return of
 }
+
+var places = sync.Pool{New: func() any { return &record.Place{} }}
 
 // whole returns the whole pod of a record, and any other object unchanged.
 func whole(obj any) any {
