@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
@@ -39,6 +40,8 @@ type controllerOptions struct {
 	electionName            string
 	electionNamespace       string
 	electionLease           time.Duration
+	selectorText            string
+	selection               karpv1.Selection
 	memoryLimit             int64
 	cpuRequests             int64
 	service                 string
@@ -90,6 +93,9 @@ type controllerOptions struct {
 // garbage.
 const leastMemory = 64 << 20
 
+// defaultElection is the Lease of a controller that manages all NodePools.
+const defaultElection = "karpenter-leader-election"
+
 // defaultWorkBudget exceeds the work of plans in ordinary clusters (10,000 pods of 500 kinds: 800,000). It takes a
 // few seconds of one processor.
 const defaultWorkBudget = 20_000_000
@@ -117,9 +123,10 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.metricsDetail, "metrics-detail", false,
 		"metrics with a series for each pod, each condition of a claim and each offering, and more of them for each node: "+
 			"many in a large cluster")
-	f.StringVar(&o.electionName, "leader-election-name", "karpenter-leader-election", "name of the Lease")
+	f.StringVar(&o.electionName, "leader-election-name", defaultElection, "name of the Lease")
 	f.StringVar(&o.electionNamespace, "leader-election-namespace", "", "namespace of the Lease (default: the one that the program runs in, kube-system outside a cluster)")
 	f.DurationVar(&o.electionLease, "leader-election-lease", 15*time.Second, "how long a leader that does not renew its Lease remains leader")
+	f.StringVar(&o.selectorText, "pool-selector", "", "label selector of the NodePools that this controller manages, by the labels of their templates and "+karpv1.LabelNodePool+"; other controllers, each with its own Lease, manage the others (default: all)")
 	f.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory limit of the container, in bytes, 64Mi or more; 90 % of it become Go's soft limit; -1 for none")
 	f.Int64Var(&o.cpuRequests, "cpu-requests", 1000, "CPU request of the container, in millicores (accepted; concurrency does not depend on it)")
 	f.StringVar(&o.service, "karpenter-service", "", "name of the Service that leads here, by which the API server finds the conversion webhook (NAME:PORT if its port is not --webhook-port); without one older versions of the API are not served")
@@ -166,7 +173,7 @@ func (o *controllerOptions) protection() karpv1.ProtectionRules {
 // state returns what the meaning of objects depends on.
 func (o *controllerOptions) state() *state.Config {
 	return &state.Config{DefaultSpread: o.defaultSpread, Protection: o.protection(), Pods: o.pods, Overlays: o.on.On(gates.NodeOverlay),
-		Replicas: o.proactive, Arrival: o.timers.Arrival}
+		Replicas: o.proactive, Selection: o.selection, Arrival: o.timers.Arrival}
 }
 
 // complete validates the options and derives the others.
@@ -211,7 +218,23 @@ func (o *controllerOptions) complete() error {
 			return cli.UsageErrorf("--%s is %d, want 0 to 65535", flag, port)
 		}
 	}
-	return errors.Join(o.readService(), o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider())
+	return errors.Join(o.readService(), o.readSelector(), o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider())
+}
+
+// readSelector reads which pools are this controller's. A Lease of the default name would make another controller its standby.
+func (o *controllerOptions) readSelector() error {
+	if o.selectorText == "" {
+		return nil
+	}
+	selector, err := labels.Parse(o.selectorText)
+	if err != nil {
+		return cli.UsageErrorf("--pool-selector is %q: %w", o.selectorText, err)
+	}
+	if o.electionName == defaultElection && !o.noElection {
+		return cli.UsageErrorf("--pool-selector is set and --leader-election-name is not: each controller of a cluster needs a Lease of its own")
+	}
+	o.selection = karpv1.Selection{Selector: selector}
+	return nil
 }
 
 // readService reads the port from the name of the Service.
@@ -267,6 +290,11 @@ func (o *controllerOptions) setTimers() error {
 func (o *controllerOptions) readGates() (err error) {
 	if o.on, o.notes, err = gates.Read(o.featureGates); err != nil {
 		return cli.UsageErrorf("%w", err)
+	}
+	for _, gate := range []string{gates.CapacityBuffer, gates.NodeOverlay} {
+		if o.selectorText != "" && o.on.On(gate) {
+			return cli.UsageErrorf("--pool-selector and the feature gate %s are set: its objects concern the pools of all controllers", gate)
+		}
 	}
 	return nil
 }

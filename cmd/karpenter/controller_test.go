@@ -53,7 +53,7 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		// Flags that upstream does not have.
 		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "", "disruption-validation": "15s", "metrics-detail": "false", "honor-safe-to-evict": "false",
 		"default-instance-profile": "", "work-budget": "20000000", "webhook-client-ca": "", "proactive-scale-up": "true",
-		"expendable-pods-priority-cutoff": "", "new-pod-delay": "0s", "unready-brake": "off",
+		"expendable-pods-priority-cutoff": "", "new-pod-delay": "0s", "unready-brake": "off", "pool-selector": "",
 	}
 	got := map[string]string{}
 	newControllerCommand().Flags().VisitAll(func(f *pflag.Flag) {

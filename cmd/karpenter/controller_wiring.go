@@ -387,7 +387,7 @@ func (w *wiring) claims(provisioner *provision.Loop, complete func(context.Conte
 	return []part{
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock, BeforeReady: beforeReady(complete, provisioner.NominateFor), Attempted: health.Record,
+			Timers: timers, Selection: w.o.selection, Clock: w.clock, BeforeReady: beforeReady(complete, provisioner.NominateFor), Attempted: health.Record,
 			Failed: func(claim *karpv1.NodeClaim, why string) { w.causes.Note(claim.Name, why) },
 			// An offering that is unavailable for one pool must not be planned for another one either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogs(ctx) },
@@ -396,15 +396,19 @@ func (w *wiring) claims(provisioner *provision.Loop, complete func(context.Conte
 		},
 		&nodeclaim.Collector{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.CollectorName),
-			Metrics: w.metrics, Timers: timers, Clock: w.clock, Recorder: w.recorder, Limiter: limiter,
+			Metrics: w.metrics, Timers: timers, Selection: w.o.selection, Clock: w.clock, Recorder: w.recorder, Limiter: limiter,
 		},
-		&nodeclaim.Consistency{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers},
+		&nodeclaim.Consistency{Client: w.mgr.GetClient(), Provider: w.provider, Recorder: w.recorder, Timers: timers, Selection: w.o.selection},
 		&nodeclaim.DriftReconciler{
 			Client: w.mgr.GetClient(), Provider: w.instrumented(nodeclaim.DriftName), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Clock: w.clock,
+			Timers: timers, Selection: w.o.selection, Clock: w.clock,
 		},
-		&nodeclaim.PodEvents{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Clock: w.clock},
-		&nodeclaim.Protections{Client: w.mgr.GetClient(), Provider: w.provider, Rules: w.o.protection(), Recorder: w.recorder, Timers: timers},
+		&nodeclaim.PodEvents{
+			Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Selection: w.o.selection, Clock: w.clock,
+		},
+		&nodeclaim.Protections{
+			Client: w.mgr.GetClient(), Provider: w.provider, Rules: w.o.protection(), Recorder: w.recorder, Timers: timers, Selection: w.o.selection,
+		},
 	}
 }
 
@@ -413,11 +417,11 @@ func (w *wiring) pools(health *nodepool.Health) []part {
 	timers := w.o.timers
 	return []part{
 		&nodepool.Reconciler{
-			Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Clock: w.clock, Health: health,
+			Client: w.mgr.GetClient(), Provider: w.provider, Timers: timers, Selection: w.o.selection, Clock: w.clock, Health: health,
 			Typeless: newTypeless(w.provider, w.store.Vocabulary()).why,
 			Recorder: w.recorder, Metrics: w.metrics,
 		},
-		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers},
+		&nodepool.Counter{Client: w.mgr.GetClient(), Provider: w.provider, Metrics: w.metrics, Timers: timers, Selection: w.o.selection},
 		&quota.Status{
 			Client: w.mgr.GetClient(), Store: w.store, Recorder: w.recorder, Metrics: w.metrics, Clock: w.clock, Pause: time.Second,
 		},
@@ -428,7 +432,7 @@ func (w *wiring) pools(health *nodepool.Health) []part {
 func (w *wiring) nodes(provisioner *provision.Loop, limiter *removal.Limiter) *node.Reconciler {
 	return &node.Reconciler{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(node.Name), Recorder: w.recorder, Metrics: w.metrics,
-		Timers: w.o.timers, Clock: w.clock, Destination: provisioner.Destination, Protection: w.o.protection(),
+		Timers: w.o.timers, Selection: w.o.selection, Clock: w.clock, Destination: provisioner.Destination, Protection: w.o.protection(),
 		Reports: limiter.Reports, Ahead: w.skew.Ahead,
 	}
 }
@@ -452,7 +456,7 @@ func (w *wiring) repair(limiter *removal.Limiter) []part {
 	}
 	return []part{&node.Repair{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.provider, Policies: repairer.RepairPolicies(),
-		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Clock: w.clock, Limiter: limiter, Ahead: w.skew.Ahead,
+		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Selection: w.o.selection, Clock: w.clock, Limiter: limiter, Ahead: w.skew.Ahead,
 	}}
 }
 
@@ -463,7 +467,7 @@ func (w *wiring) limiter() (*removal.Limiter, error) {
 		return nil, err
 	}
 	limiter := &removal.Limiter{
-		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented("removal"), Classes: classes,
+		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.instrumented("removal"), Classes: classes.Within(w.o.selection),
 		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Clock: w.clock, Ahead: w.skew.Ahead,
 	}
 	if remover, removes := w.provider.(cloud.Remover); removes {

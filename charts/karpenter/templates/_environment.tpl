@@ -42,6 +42,7 @@
   (list "DISABLE_LEADER_ELECTION" $s.disableLeaderElection)
   (list "LEADER_ELECTION_NAME" $s.leaderElectionName)
   (list "LEADER_ELECTION_NAMESPACE" (include "karpenter.leaseNamespace" $root))
+  (list "POOL_SELECTOR" $s.poolSelector)
   (list "DISABLE_CONTROLLER_WARMUP" $s.disableControllerWarmup)
   (list "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability)
   (list "METRICS_DETAIL" $s.metricsDetail)

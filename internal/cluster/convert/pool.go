@@ -42,6 +42,10 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	if spec.Blocked == nil {
 		spec.Blocked = refused
 	}
+	if spec.Blocked == nil && !v.Selection.AdmitsPool(pool) {
+		spec.Elsewhere = !pool.Static()
+		spec.Blocked = &model.Rejection{Silent: true, Field: "spec.template.metadata.labels", Reason: "--pool-selector leaves the pool to another controller"}
+	}
 	if spec.Static = pool.Static(); spec.Static {
 		spec.Replicas = *pool.Spec.Replicas
 	}

@@ -24,6 +24,8 @@ type Vocabulary struct {
 	Protection karpv1.ProtectionRules
 	// Pods says for which pods no node is launched. It may be set likewise.
 	Pods PodRules
+	// Selection says which pools and claims are this controller's. It may be set likewise.
+	Selection karpv1.Selection
 
 	wellKnown map[string]bool
 	// reservation is the label for the ID of a capacity reservation, empty if the provider has none.

@@ -29,6 +29,8 @@ type Config struct {
 	Protection karpv1.ProtectionRules
 	// Pods says for which pods no node is launched.
 	Pods convert.PodRules
+	// Selection says which pools and claims are this controller's.
+	Selection karpv1.Selection
 	// Arrival sets Snapshot.Arrival: how long an empty node is kept for pods that were moved to it; 0 leaves the
 	// default to the readers of the snapshot.
 	Arrival time.Duration
@@ -95,7 +97,7 @@ type State struct {
 // New returns a state without objects.
 func New(config Config) *State {
 	vocabulary := convert.NewVocabulary(config.Declared, config.Classes...)
-	vocabulary.Pods, vocabulary.Protection = config.Pods, config.Protection
+	vocabulary.Pods, vocabulary.Protection, vocabulary.Selection = config.Pods, config.Protection, config.Selection
 	b := &base{View: newView(vocabulary), config: config, builder: model.NewBuilder()}
 	d := newDependencies(b)
 	s := &State{

@@ -42,7 +42,9 @@ type Reconciler struct {
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
-	Timers   controller.Timers
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
 	// Protection defines which annotations protect pods from eviction.
 	Protection karpv1.ProtectionRules
 	Clock      clock.PassiveClock
@@ -73,7 +75,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.classes = classes
+	r.classes = classes.Within(r.Selection)
 	if r.Workers == 0 {
 		r.Workers = workers
 	}

@@ -63,8 +63,10 @@ type Repair struct {
 	Policies []cloud.RepairPolicy
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
-	Timers   controller.Timers
-	Clock    clock.PassiveClock
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
+	Clock     clock.PassiveClock
 	// Ahead returns how far Clock is ahead of the API server's clock. Nil means zero.
 	Ahead func() time.Duration
 	// Limiter is asked before a node that is due is replaced.
@@ -98,6 +100,7 @@ func (r *Repair) SetupWithManager(mgr ctrl.Manager) error {
 // Recognize determines which node classes the provider owns. SetupWithManager calls it.
 func (r *Repair) Recognize(scheme *runtime.Scheme) (err error) {
 	r.classes, err = controller.ClassesOf(r.Provider, scheme)
+	r.classes = r.classes.Within(r.Selection)
 	return err
 }
 
@@ -201,7 +204,7 @@ func (r *Repair) claim(ctx context.Context, node *corev1.Node) (*karpv1.NodeClai
 	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
 		return nil, fmt.Errorf("listing the claims of node %s: %w", node.Name, err)
 	}
-	if len(claims.Items) != 1 || !r.classes.Owns(claims.Items[0].Spec.NodeClassRef) {
+	if len(claims.Items) != 1 || !r.classes.OwnsClaim(&claims.Items[0]) {
 		return nil, nil
 	}
 	return &claims.Items[0], nil

@@ -37,8 +37,10 @@ type Collector struct {
 	Live     client.Reader
 	Provider cloud.Provider
 	Metrics  *telemetry.Metrics
-	Timers   controller.Timers
-	Clock    clock.Clock
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
+	Clock     clock.Clock
 	// Recorder may be nil.
 	Recorder *telemetry.Recorder
 	// Limiter is asked before a machine is removed that the cloud or its node shows.
@@ -65,6 +67,7 @@ func (c *Collector) SetupWithManager(mgr ctrl.Manager) error {
 // Recognize determines which node classes the provider owns. SetupWithManager calls it.
 func (c *Collector) Recognize(scheme *runtime.Scheme) (err error) {
 	c.classes, err = controller.ClassesOf(c.Provider, scheme)
+	c.classes = c.classes.Within(c.Selection)
 	return err
 }
 
@@ -121,7 +124,7 @@ func (c *Collector) Collect(ctx context.Context) error {
 	kept := c.reportMistaken(ctx, mistaken)
 	claims = slices.DeleteFunc(claims, func(claim karpv1.NodeClaim) bool { return kept[claim.UID] })
 	missing := slices.DeleteFunc(machineless(machines, claims), func(claim *karpv1.NodeClaim) bool {
-		return !c.classes.Owns(claim.Spec.NodeClassRef)
+		return !c.classes.OwnsClaim(claim)
 	})
 	// 3. Act. Missing machines are handled first: they show how far the list can be trusted.
 	return errors.Join(c.removeMachineless(ctx, missing), c.endStrays(ctx, leaked), c.removeNodeless(ctx, claims, running(machines)))
@@ -170,7 +173,7 @@ func (c *Collector) removeNodeless(ctx context.Context, claims []karpv1.NodeClai
 	var due []*karpv1.NodeClaim
 	for i := range claims {
 		claim := &claims[i]
-		if !claim.DeletionTimestamp.IsZero() || !c.classes.Owns(claim.Spec.NodeClassRef) ||
+		if !claim.DeletionTimestamp.IsZero() || !c.classes.OwnsClaim(claim) ||
 			!claim.Condition(karpv1.ConditionRegistered).IsTrue() {
 			continue
 		}

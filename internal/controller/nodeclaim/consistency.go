@@ -40,7 +40,9 @@ type Consistency struct {
 	Client   client.Client
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
-	Timers   controller.Timers
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
 
 	classes controller.Classes
 }
@@ -51,7 +53,7 @@ func (c *Consistency) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	c.classes = classes
+	c.classes = classes.Within(c.Selection)
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(ConsistencyName).
 		For(&karpv1.NodeClaim{}, builder.WithPredicates(initializing())).
@@ -87,7 +89,7 @@ func (c *Consistency) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	if err := c.Client.Get(ctx, request.NamespacedName, claim); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !c.classes.Owns(claim.Spec.NodeClassRef) || !claim.DeletionTimestamp.IsZero() {
+	if !c.classes.OwnsClaim(claim) || !claim.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
 	err := c.compare(ctx, claim)

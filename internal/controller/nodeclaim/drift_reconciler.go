@@ -53,8 +53,10 @@ type DriftReconciler struct {
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
-	Timers   controller.Timers
-	Clock    clock.PassiveClock
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
+	Clock     clock.PassiveClock
 	// Workers is the number of claims that are evaluated concurrently. 0 means 50.
 	Workers int
 
@@ -73,7 +75,7 @@ func (a *DriftReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return err
 	}
 	declared := a.Provider.Declared()
-	a.classes, a.reservation = classes, declared.ReservationKey
+	a.classes, a.reservation = classes.Within(a.Selection), declared.ReservationKey
 	old := karpv1.LabelRules{Aliases: names.Aliases()}
 	a.rules = karpv1.CoreRules().With(old).With(karpv1.LabelRules{Aliases: declared.Aliases, ValueAliases: declared.ValueAliases})
 	a.detector, _ = a.Provider.(cloud.DriftDetector)
@@ -173,7 +175,7 @@ func (a *DriftReconciler) Reconcile(ctx context.Context, request ctrl.Request) (
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
-	if err != nil || !claim.DeletionTimestamp.IsZero() || !a.classes.Owns(claim.Spec.NodeClassRef) || claim.Labels[karpv1.LabelNodePool] == "" {
+	if err != nil || !claim.DeletionTimestamp.IsZero() || !a.classes.OwnsClaim(claim) || claim.Labels[karpv1.LabelNodePool] == "" {
 		a.reportUnknown(ctx, &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: request.Name}}, nil)
 		return ctrl.Result{}, nil
 	}

@@ -42,8 +42,10 @@ type PodEvents struct {
 	Client   client.Client
 	Provider cloud.Provider
 	Metrics  *telemetry.Metrics
-	Timers   controller.Timers
-	Clock    clock.PassiveClock
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
+	Clock     clock.PassiveClock
 
 	classes controller.Classes
 	mutex   sync.Mutex
@@ -95,7 +97,7 @@ func (p *PodEvents) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
-	p.classes = classes
+	p.classes = classes.Within(p.Selection)
 	err = builder.TypedControllerManagedBy[Moment](mgr).
 		Named(PodEventsName).
 		Watches(&corev1.Pod{}, p.Handler()).
@@ -224,7 +226,7 @@ func claimsOn(ctx context.Context, reader client.Reader, classes controller.Clas
 	if err := reader.List(ctx, &claims, client.MatchingFields{controller.FieldClaimProviderID: node.Spec.ProviderID}); err != nil {
 		return nil, fmt.Errorf("listing the claims of node %s: %w", name, err)
 	}
-	return slices.DeleteFunc(claims.Items, func(c karpv1.NodeClaim) bool { return !classes.Owns(c.Spec.NodeClassRef) }), nil
+	return slices.DeleteFunc(claims.Items, func(c karpv1.NodeClaim) bool { return !classes.OwnsClaim(&c) }), nil
 }
 
 // due returns when a pod event is to be recorded. It returns false if the claim already shows it or a later one. An

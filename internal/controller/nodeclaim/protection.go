@@ -30,7 +30,9 @@ type Protections struct {
 	Provider cloud.Provider
 	Rules    karpv1.ProtectionRules
 	Recorder *telemetry.Recorder
-	Timers   controller.Timers
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
 
 	classes controller.Classes
 }
@@ -41,7 +43,7 @@ func (p *Protections) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	p.classes = classes
+	p.classes = classes.Within(p.Selection)
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(ProtectionsName).
 		For(&corev1.Pod{}).

@@ -43,8 +43,10 @@ type Reconciler struct {
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
 	Metrics  *telemetry.Metrics
-	Timers   controller.Timers
-	Clock    clock.PassiveClock
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
+	Clock     clock.PassiveClock
 	// BeforeReady, optional, is called before a node that has joined accepts pods. node is what is about to be
 	// written, without the unregistered taint. The hook may add labels to it. An error delays the node by
 	// Timers.HookRetry, a limited number of times. The hook must be idempotent: it is called again after a write
@@ -78,7 +80,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.classes, r.launches.life = classes, r.Timers.LaunchMemory
+	r.classes, r.launches.life = classes.Within(r.Selection), r.Timers.LaunchMemory
 	if r.Workers == 0 {
 		r.Workers = workers
 	}
@@ -125,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		again, err := r.terminateOrphans(ctx, request.Name, "")
 		return controller.Settle(ctrl.Result{RequeueAfter: again}, err, r.Timers.Retry)
 	}
-	if !r.classes.Owns(claim.Spec.NodeClassRef) {
+	if !r.classes.OwnsClaim(claim) {
 		return ctrl.Result{}, nil
 	}
 	step := r.advance

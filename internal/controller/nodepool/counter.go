@@ -36,7 +36,9 @@ type Counter struct {
 	Client   client.Client
 	Provider cloud.Provider
 	Metrics  *telemetry.Metrics
-	Timers   controller.Timers
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
 
 	classes controller.Classes
 }
@@ -48,7 +50,7 @@ func (c *Counter) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	c.classes = classes
+	c.classes = classes.Within(c.Selection)
 	counted := builder.WithPredicates(countable())
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(CounterName).
@@ -123,7 +125,7 @@ func (c *Counter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !c.classes.Owns(pool.Spec.Template.Spec.NodeClassRef) {
+	if !c.classes.OwnsPool(pool) {
 		return ctrl.Result{}, nil
 	}
 	mine := client.MatchingFields{controller.FieldPool: pool.Name}

@@ -39,8 +39,10 @@ type Reconciler struct {
 	// Client reads from a cache with the indexes of controller.Index.
 	Client   client.Client
 	Provider cloud.Provider
-	Timers   controller.Timers
-	Clock    clock.PassiveClock
+	// Selection says which pools, claims and nodes are this controller's.
+	Selection karpv1.Selection
+	Timers    controller.Timers
+	Clock     clock.PassiveClock
 	// Health is written by nodeclaim.Reconciler.Attempted.
 	Health *Health
 	// Typeless returns the requirement of a pool that excludes all instance types. It returns "" if there is none or
@@ -60,7 +62,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	r.classes = classes
+	r.classes = classes.Within(r.Selection)
 	r.rules = karpv1.CoreRules().With(karpv1.LabelRules{Aliases: names.Aliases()}).With(declared(r.Provider.Declared()))
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
@@ -109,8 +111,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.classes.Owns(pool.Spec.Template.Spec.NodeClassRef) {
+	switch {
+	case !r.classes.Provides(pool.Spec.Template.Spec.NodeClassRef):
 		return r.watchForeign(ctx, pool)
+	case !r.classes.OwnsPool(pool):
+		return ctrl.Result{}, nil
 	}
 	if !pool.DeletionTimestamp.IsZero() {
 		r.Health.forget(pool.UID)

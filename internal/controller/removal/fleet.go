@@ -44,7 +44,7 @@ func (l *Limiter) fleet(ctx context.Context) (*fleet, error) {
 	f.pauses = map[string]pause.Pause{pause.Fleet: l.unstored}
 	for i := range pools.Items {
 		pool := &pools.Items[i]
-		if !l.Classes.Owns(pool.Spec.Template.Spec.NodeClassRef) {
+		if !l.Classes.OwnsPool(pool) {
 			continue
 		}
 		f.pools[pool.Name] = pool
@@ -58,7 +58,7 @@ func (l *Limiter) fleet(ctx context.Context) (*fleet, error) {
 	}
 	for i := range claims.Items {
 		claim := &claims.Items[i]
-		if claim.Status.ProviderID == "" || !l.Classes.Owns(claim.Spec.NodeClassRef) {
+		if claim.Status.ProviderID == "" || !l.Classes.OwnsClaim(claim) {
 			continue
 		}
 		f.machines[pause.Fleet]++

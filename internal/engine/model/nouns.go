@@ -217,6 +217,8 @@ type PoolSpec struct {
 	// Blocked is the reason for which no node may be launched from the pool now (not ready, static, deleting, class
 	// of another provider, no catalog), nil if nodes may be launched.
 	Blocked *Rejection
+	// Elsewhere: another controller launches nodes from the pool, and nothing but that blocks it.
+	Elsewhere bool
 	// Refused is the problem of a pool manifest that the API server would not accept: its other fields are unknown,
 	// no node is launched from it, and its nodes are kept. It is nil for pools that exist.
 	Refused *Rejection
