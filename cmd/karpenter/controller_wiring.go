@@ -255,8 +255,8 @@ func (w *wiring) addStore(ctx context.Context) error {
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		Rejected: func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
 		Departed: w.departures.Add,
-		State: *w.o.state(),
-		Log: w.mgr.GetLogger().WithName("state"),
+		State:    *w.o.state(),
+		Log:      w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalog: w.o.timers.Catalog,
 			CatalogTimeout: w.o.timers.CatalogRead, CatalogRetry: w.o.timers.CatalogRetry,
