@@ -22,18 +22,24 @@ import (
 
 // setOf returns the i-th ReplicaSet of a namespace, as an API server stores one, about 3 kB.
 func setOf(namespace string, i int, replicas int32) *appsv1.ReplicaSet {
-	name, labels, yes := fmt.Sprintf("storefront-%08x", i), map[string]string{"app.kubernetes.io/name": "storefront", "pod-template-hash": fmt.Sprintf("%08x", i)}, true
+	hash, uid, yes := fmt.Sprintf("%08x", i), "8c9d0f52-4d0b-4b53-9a3e-1c2b3a495867", true
+	labels := map[string]string{"app.kubernetes.io/name": "storefront", "pod-template-hash": hash}
 	container := corev1.Container{Name: "main", Image: "registry.example.org/storefront:1.2.3"}
 	for n := range 30 {
 		container.Env = append(container.Env, corev1.EnvVar{Name: fmt.Sprintf("SETTING_%d", n), Value: "a value of usual length"})
 	}
 	return &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("8c9d0f52-4d0b-4b53-9a3e-" + fmt.Sprintf("%012x", i)), ResourceVersion: fmt.Sprint(1000000 + i),
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "storefront-" + hash, UID: types.UID(uid[:28] + hash), ResourceVersion: fmt.Sprint(1000000 + i),
 			Generation: 3, Labels: labels, Annotations: map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(i)},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "storefront", UID: "8c9d0f52-4d0b-4b53-9a3e-1c2b3a495867", Controller: &yes}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{}}}`)}}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "storefront", UID: types.UID(uid),
+				Controller: &yes}},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager",
+				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{}}}`)}},
+		},
 		Spec: appsv1.ReplicaSetSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}},
 		Status: appsv1.ReplicaSetStatus{ObservedGeneration: 3},
 	}
 }
@@ -62,7 +68,8 @@ func TestIdleReplicaSets(t *testing.T) {
 			return later, nil
 		},
 	}
-	informer := options.NewInformer(lw, &appsv1.ReplicaSet{}, 0, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	informer := options.NewInformer(lw, &appsv1.ReplicaSet{}, 0,
+		toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	if err := informer.SetTransform(options.DefaultTransform); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +89,9 @@ func TestIdleReplicaSets(t *testing.T) {
 	asked := func(want int) {
 		t.Helper()
 		at := state.Ref{Kind: state.ReplicaSets, Key: client.ObjectKeyFromObject(setOf("team-1", 1, 0))}
-		eventually(t, fmt.Sprintf("the store knows %d ReplicaSets", want), func() bool { return len(s.Objects()) == want && (s.Object(at) != nil) == (want > 0) })
+		eventually(t, fmt.Sprintf("the store knows %d ReplicaSets", want), func() bool {
+			return len(s.Objects()) == want && (s.Object(at) != nil) == (want > 0)
+		})
 	}
 	asked(0)
 	later.Modify(setOf("team-1", 1, 3))
@@ -109,6 +118,10 @@ func heap() int64 {
 // TestIdle: which workloads are held as records.
 func TestIdle(t *testing.T) {
 	none, some, yes := int32(0), int32(3), true
+	complete := batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: "True"}}}
+	set := func(replicas *int32) client.Object {
+		return &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: replicas}}
+	}
 	spread := state.Config{Replicas: true, DefaultSpread: []corev1.TopologySpreadConstraint{{}}}
 	for name, c := range map[string]struct {
 		config state.Config
@@ -118,11 +131,11 @@ func TestIdle(t *testing.T) {
 		"an old ReplicaSet":           {state.Config{Replicas: true}, setOf("a", 1, 0), true},
 		"a ReplicaSet":                {state.Config{Replicas: true}, setOf("a", 1, 1), false},
 		"its selector is needed":      {spread, setOf("a", 1, 0), false},
-		"a StatefulSet":               {state.Config{Replicas: true}, &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &some}}, false},
-		"a StatefulSet without pods":  {state.Config{Replicas: true}, &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: &none}}, true},
+		"a StatefulSet":               {state.Config{Replicas: true}, set(&some), false},
+		"a StatefulSet without pods":  {state.Config{Replicas: true}, set(&none), true},
 		"a Job":                       {spread, &batchv1.Job{Spec: batchv1.JobSpec{Parallelism: &some}}, false},
 		"a Job that is suspended":     {spread, &batchv1.Job{Spec: batchv1.JobSpec{Parallelism: &some, Suspend: &yes}}, true},
-		"a Job that has ended":        {spread, &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: "True"}}}}, true},
+		"a Job that has ended":        {spread, &batchv1.Job{Status: complete}, true},
 		"a pod":                       {state.Config{Replicas: true}, &corev1.Pod{}, false},
 		"a DaemonSet":                 {state.Config{Replicas: true}, &appsv1.DaemonSet{}, false},
 		"an old ReplicaSet unwatched": {state.Config{}, setOf("a", 1, 0), false},

@@ -40,17 +40,18 @@ func (l lister) List(_ context.Context, list client.ObjectList, _ ...client.List
 // is complete without them. Other errors, and other kinds, are left to the informers.
 func TestWatchWithoutRights(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no right"))
-	spread := []corev1.TopologySpreadConstraint{{}}
+	plain, spread := state.Config{Replicas: true}, state.Config{Replicas: true, DefaultSpread: []corev1.TopologySpreadConstraint{{}}}
+	all := []string{"Job", "ReplicaSet", "StatefulSet"}
 	for name, c := range map[string]struct {
 		config state.Config
 		errs   map[string]error
 		want   []string // of the three kinds of workloads
 	}{
-		"all rights":           {state.Config{Replicas: true}, nil, []string{"Job", "ReplicaSet", "StatefulSet"}},
-		"no right to Jobs":     {state.Config{Replicas: true}, map[string]error{"Job": refused}, []string{"ReplicaSet", "StatefulSet"}},
-		"none of the rights":   {state.Config{Replicas: true}, map[string]error{"Job": refused, "ReplicaSet": refused, "StatefulSet": refused}, nil},
-		"no answer":            {state.Config{Replicas: true}, map[string]error{"Job": errors.New("EOF")}, []string{"Job", "ReplicaSet", "StatefulSet"}},
-		"for default spread":   {state.Config{Replicas: true, DefaultSpread: spread}, map[string]error{"ReplicaSet": refused}, []string{"Job", "ReplicaSet", "StatefulSet"}},
+		"all rights":           {plain, nil, all},
+		"no right to Jobs":     {plain, map[string]error{"Job": refused}, []string{"ReplicaSet", "StatefulSet"}},
+		"none of the rights":   {plain, map[string]error{"Job": refused, "ReplicaSet": refused, "StatefulSet": refused}, nil},
+		"no answer":            {plain, map[string]error{"Job": errors.New("EOF")}, all},
+		"for default spread":   {spread, map[string]error{"ReplicaSet": refused}, all},
 		"without virtual pods": {state.Config{}, map[string]error{"Job": refused}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

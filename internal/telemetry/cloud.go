@@ -49,8 +49,8 @@ func (p *instrumented) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cl
 	began := time.Now()
 	machine, err := p.Provider.Launch(ctx, claim)
 	p.observeClaim("Create", claim.Name, began, err)
-	p.metrics.Traces.Step(Step{Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool], Name: "cloud create", Before: claim.CreationTimestamp.Time,
-		Begin: began, End: time.Now(), Err: err})
+	p.metrics.Traces.Step(Step{Claim: claim.Name, Pool: claim.Labels[karpv1.LabelNodePool], Name: "cloud create",
+		Before: claim.CreationTimestamp.Time, Begin: began, End: time.Now(), Err: err})
 	return machine, err
 }
 

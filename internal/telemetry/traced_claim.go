@@ -57,7 +57,8 @@ func (t *Traces) Bound(namespace, pod, node string, planned, bound time.Time) {
 	defer t.mutex.Unlock()
 	name := t.nodes[node]
 	if c := t.claims[name]; c != nil {
-		t.below(c, name, "pod bound", planned, bound, nil, attribute.String("k8s.namespace.name", namespace), attribute.String("k8s.pod.name", pod))
+		t.below(c, name, "pod bound", planned, bound, nil,
+			attribute.String("k8s.namespace.name", namespace), attribute.String("k8s.pod.name", pod))
 	}
 }
 

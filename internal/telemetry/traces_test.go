@@ -165,12 +165,14 @@ func TestTracesGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		traces.Step(Step{Claim: "a", Name: name, Before: begun.Add(time.Duration(i) * time.Second), End: begun.Add(time.Duration(i+1) * time.Second)})
+		at := begun.Add(time.Duration(i) * time.Second)
+		traces.Step(Step{Claim: "a", Name: name, Before: at, End: at.Add(time.Second)})
 		if err := traces.Shutdown(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(r.spans) != 2 || !slices.Equal(r.spans[0].TraceId, r.spans[1].TraceId) || !slices.Equal(r.spans[0].ParentSpanId, r.spans[1].ParentSpanId) {
+	if len(r.spans) != 2 || !slices.Equal(r.spans[0].TraceId, r.spans[1].TraceId) ||
+		!slices.Equal(r.spans[0].ParentSpanId, r.spans[1].ParentSpanId) {
 		t.Fatalf("the spans are %v, want two of one parent", r.spans)
 	}
 }

@@ -221,7 +221,7 @@ func (w *workload) missing() int {
 
 // awaited is State.Awaited.
 func (r *replicas) awaited(now time.Time, within time.Duration) bool {
-	any := false
+	some := false
 	for _, w := range r.scaling {
 		if w.pods > 0 || w.scale.Failing || w.missing() == 0 || w.pause.Active(now) {
 			continue
@@ -229,9 +229,9 @@ func (r *replicas) awaited(now time.Time, within time.Duration) bool {
 		if w.scaleUp.began.IsZero() {
 			w.scaleUp.began = now
 		}
-		any = any || now.Sub(w.scaleUp.began) < within
+		some = some || now.Sub(w.scaleUp.began) < within
 	}
-	return any
+	return some
 }
 
 // plan makes the virtual pods of the workloads agree with their pods.

@@ -10,20 +10,21 @@ import (
 
 // TestEnd: a batch ends after a silence, unless more is to come, and at the latest when it has lasted long enough.
 func TestEnd(t *testing.T) {
+	const tenth = 100 * time.Millisecond
 	until := func(at time.Duration) func(time.Time) func() bool {
 		return func(begun time.Time) func() bool { return func() bool { return time.Since(begun) < at } }
 	}
 	for name, c := range map[string]struct {
-		events, asked []time.Duration
+		events, asked []time.Duration // when they come
 		more          func(time.Time) func() bool
 		want          time.Duration
 	}{
 		"silence":                     {nil, nil, nil, time.Second},
-		"events":                      {[]time.Duration{500 * time.Millisecond, 1400 * time.Millisecond}, nil, nil, 2400 * time.Millisecond},
-		"an event after a silence":    {[]time.Duration{1500 * time.Millisecond}, nil, nil, time.Second},
-		"after asked, events are not": {[]time.Duration{500 * time.Millisecond}, []time.Duration{200 * time.Millisecond}, nil, 1200 * time.Millisecond},
-		"more is to come":             {nil, nil, until(2500 * time.Millisecond), 3 * time.Second},
-		"more comes":                  {nil, []time.Duration{3500 * time.Millisecond}, until(3600 * time.Millisecond), 4500 * time.Millisecond},
+		"events":                      {[]time.Duration{5 * tenth, 14 * tenth}, nil, nil, 24 * tenth},
+		"an event after a silence":    {[]time.Duration{15 * tenth}, nil, nil, time.Second},
+		"after asked, events are not": {[]time.Duration{5 * tenth}, []time.Duration{2 * tenth}, nil, 12 * tenth},
+		"more is to come":             {nil, nil, until(25 * tenth), 3 * time.Second},
+		"more comes":                  {nil, []time.Duration{35 * tenth}, until(36 * tenth), 45 * tenth},
 		"more never comes":            {nil, nil, until(time.Hour), 10 * time.Second},
 		"nothing more":                {nil, nil, until(0), time.Second},
 	} {

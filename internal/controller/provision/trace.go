@@ -13,7 +13,8 @@ func (r *Reporter) trace(t *pass) {
 		return
 	}
 	claims := names(created(t.done))
-	r.Metrics.Traces.Unplanned(slices.DeleteFunc(names(t.plan.AllClaims()), func(name string) bool { return slices.Contains(claims, name) })...)
+	missing := slices.DeleteFunc(names(t.plan.AllClaims()), func(name string) bool { return slices.Contains(claims, name) })
+	r.Metrics.Traces.Unplanned(missing...)
 	var creates []telemetry.Span
 	for i, claim := range t.done.Plan.AllClaims() {
 		o := t.done.Outcomes[i]
