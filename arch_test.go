@@ -173,6 +173,12 @@ var importRules = []importRule{
 		because: "a record is a pod in less memory: which of its fields mean something is not known here",
 	},
 	{
+		from:    "./internal/cluster/wire",
+		never:   []string{"sigs.k8s.io/controller-runtime/...", "./..."},
+		except:  []string{"./internal/cluster/convert"},
+		because: "how pods are decoded does not depend on what is done with them",
+	},
+	{
 		from: "./internal/cluster/state",
 		never: []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/go-logr/...", "net/...", "os/...", "context",
 			"./cloud/...", "./internal/..."},

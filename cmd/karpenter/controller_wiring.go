@@ -114,6 +114,9 @@ func newController(ctx context.Context, p *process, config *rest.Config, server 
 	config.Wrap(w.skew.Transport)
 	w.config = config
 	options := w.managerOptions(scheme)
+	if err := cluster.CutPods(&options.Cache, config); err != nil {
+		return nil, err
+	}
 	options.LeaderElectionResourceLockInterface = w.leading.Lock(lock)
 	if w.mgr, err = ctrl.NewManager(config, options); err != nil {
 		return nil, fmt.Errorf("setting up the controller: %w", err)

@@ -170,6 +170,9 @@ func newWorld(t *testing.T) *world {
 	s := newStore(t, Config{Live: c, Provider: &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}}, Options: Options{WriteVisible: time.Second}})
 	options := CacheOptions(nil, func(error) { s.Recheck() })
 	options.Scheme = c.Scheme()
+	if err := CutPods(&options, config); err != nil {
+		t.Fatal(err)
+	}
 	informers, err := cache.New(config, options)
 	if err != nil {
 		t.Fatal(err)

@@ -11,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/karpenter-go/karpenter/internal/cluster/record"
+	"github.com/karpenter-go/karpenter/internal/cluster/wire"
 )
 
 // newInformer returns an informer whose lists hold one page of untransformed objects at a time. That of pods holds
@@ -28,6 +31,22 @@ func newInformer(transform toolscache.TransformFunc) func(toolscache.ListerWatch
 		}
 		return toolscache.NewSharedIndexInformer(from, of, resync, indexers)
 	}
+}
+
+// CutPods lets the informer of pods read through a client of its own, which cuts pods before it decodes them.
+func CutPods(options *cache.Options, config *rest.Config) error {
+	pods, err := wire.Pods(config)
+	if err != nil {
+		return fmt.Errorf("setting up the reader of pods: %w", err)
+	}
+	informer := options.NewInformer
+	options.NewInformer = func(from toolscache.ListerWatcher, of runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+		if _, is := of.(*corev1.Pod); is {
+			from = pods
+		}
+		return informer(from, of, resync, indexers)
+	}
+	return nil
 }
 
 // paged returns a reader that transforms each page of a list before it reads the next one. Without it, a list against an
