@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"iter"
 	"os"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/legacy"
@@ -22,7 +25,7 @@ func (w *wiring) older() (*legacy.Versions, error) {
 		}
 	}
 	return legacy.New(legacy.Config{
-		Manager: w.mgr, Provider: w.provider, Recorder: w.recorder, Timers: w.o.timers, Clock: w.clock, API: w.config,
+		Manager: w.mgr, Provider: w.provider, Pods: w.allPods, Recorder: w.recorder, Timers: w.o.timers, Clock: w.clock, API: w.config,
 		Webhook: legacy.Webhook{
 			Namespace: ownNamespace(""), Service: w.o.service, ServicePort: w.o.servicePort, Port: w.o.webhookPort,
 			SecretNamespace: ownNamespace(w.o.electionNamespace), ClientCA: authority,
@@ -30,6 +33,14 @@ func (w *wiring) older() (*legacy.Versions, error) {
 		Kwok: w.o.cloudProvider == "kwok", Before: w.o.older, ClusterName: w.o.aws.clusterName, InstanceProfile: w.o.aws.instanceProfile,
 		Minor: w.kubernetesMinor,
 	}), nil
+}
+
+// allPods returns the pods of the store, once they are complete.
+func (w *wiring) allPods(ctx context.Context) (iter.Seq[*corev1.Pod], error) {
+	if !w.store.WaitForSync(ctx) {
+		return nil, ctx.Err()
+	}
+	return w.store.EachPod, nil
 }
 
 // kubernetesMinor returns the minor version of the cluster where the provider knows it, else 0.

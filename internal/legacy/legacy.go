@@ -28,6 +28,7 @@ import (
 type Config struct {
 	Manager  manager.Manager
 	Provider cloud.Provider
+	Pods     nodelabel.Pods
 	Recorder *telemetry.Recorder
 	Timers   controller.Timers
 	Clock    clock.WithTicker
@@ -53,7 +54,7 @@ type Versions struct {
 // New returns what serves the older versions. It runs once Setup has been called.
 func New(c Config) *Versions {
 	v := &Versions{Config: c}
-	v.labels = &nodelabel.Reconciler{Client: c.Manager.GetClient(), Provider: c.Provider, Recorder: c.Recorder, Timers: c.Timers}
+	v.labels = &nodelabel.Reconciler{Client: c.Manager.GetClient(), Pods: c.Pods, Provider: c.Provider, Recorder: c.Recorder, Timers: c.Timers}
 	v.provisioner = &provisioner.Reconciler{
 		Client: c.Manager.GetClient(), Live: c.Manager.GetAPIReader(), Recorder: c.Recorder, Timers: c.Timers, Settings: v.settings,
 		Simulated: c.Kwok,

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karpenter-go/karpenter/api/names"
@@ -20,8 +19,9 @@ type keys struct {
 	// all only grows. The value reports whether existing nodes have been checked for the label. Nodes that register
 	// later need no check.
 	all map[string]bool
-	// counted is set once all pods have been examined.
-	counted bool
+	// counted is set once all pods have been examined, by one caller at a time.
+	counted  bool
+	counting sync.Mutex
 }
 
 // add records uses and reports whether existing nodes have not been checked yet for one of them. The caller then
@@ -61,16 +61,21 @@ func (k *keys) complete() bool {
 
 // count examines all pods and DaemonSets, unless that was done. It can be ahead of the corresponding events. Existing
 // nodes are checked when those events arrive.
-func (k *keys) count(ctx context.Context, reader client.Reader) error {
+func (k *keys) count(ctx context.Context, all Pods, reader client.Reader) error {
 	if k.complete() {
 		return nil
 	}
-	var pods corev1.PodList
-	if err := reader.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+	k.counting.Lock()
+	defer k.counting.Unlock()
+	if k.complete() {
+		return nil
+	}
+	pods, err := all(ctx)
+	if err != nil {
 		return fmt.Errorf("finding labels of older versions: listing pods: %w", err)
 	}
-	for i := range pods.Items {
-		k.note(usesOf(&pods.Items[i].Spec), false)
+	for pod := range pods {
+		k.note(usesOf(&pod.Spec), false)
 	}
 	var sets appsv1.DaemonSetList
 	if err := reader.List(ctx, &sets, client.UnsafeDisableDeepCopy); err != nil {

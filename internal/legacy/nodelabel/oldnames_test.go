@@ -2,6 +2,7 @@ package nodelabel
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"testing"
 
@@ -46,8 +47,20 @@ func world(t *testing.T, objects ...client.Object) (*Reconciler, *events.FakeRec
 		t.Fatal(err)
 	}
 	sink := events.NewFakeRecorder(100)
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	return &Reconciler{
-		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Provider: onlyKwok{},
+		Client: c, Provider: onlyKwok{},
+		Pods: func(ctx context.Context) (iter.Seq[*corev1.Pod], error) {
+			var pods corev1.PodList
+			err := c.List(ctx, &pods)
+			return func(yield func(*corev1.Pod) bool) {
+				for i := range pods.Items {
+					if !yield(&pods.Items[i]) {
+						return
+					}
+				}
+			}, err
+		},
 		Recorder: telemetry.NewRecorder(sink, clock.RealClock{}), Timers: controller.Production(), classes: classes,
 	}, sink
 }

@@ -3,6 +3,7 @@ package nodelabel
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,6 +35,7 @@ const workers = 20
 type Reconciler struct {
 	// Client reads from a cache.
 	Client   client.Client
+	Pods     Pods
 	Provider cloud.Provider
 	Recorder *telemetry.Recorder
 	Timers   controller.Timers
@@ -41,6 +43,9 @@ type Reconciler struct {
 	classes controller.Classes
 	keys    keys
 }
+
+// Pods returns all pods, each valid until the next one: a list of them would take much memory.
+type Pods func(context.Context) (iter.Seq[*corev1.Pod], error)
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -138,7 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // Complete adds the old labels in use to a node that is about to accept pods, on the object only.
 func (r *Reconciler) Complete(ctx context.Context, node *corev1.Node) error {
-	if err := r.keys.count(ctx, r.Client); err != nil {
+	if err := r.keys.count(ctx, r.Pods, r.Client); err != nil {
 		return err
 	}
 	for key, value := range r.keys.missing(node.Labels) {
