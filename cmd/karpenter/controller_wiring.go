@@ -112,6 +112,7 @@ func newController(ctx context.Context, p *process, config *rest.Config, server 
 	config = rest.CopyConfig(config)
 	config.Wrap(w.leading.Transport)
 	config.Wrap(w.skew.Transport)
+	config.Wrap((&transport.Pace{Ceiling: float64(o.qps)}).Transport)
 	w.config = config
 	options := w.managerOptions(scheme)
 	if err := cluster.CutPods(&options.Cache, config); err != nil {

@@ -1,5 +1,6 @@
-// Package transport wraps the requests to the Kubernetes API and to clouds: it measures the clock of the API server, and
-// prevents a controller from writing after its Lease has expired. It must not know what is read or written.
+// Package transport wraps the requests to the Kubernetes API and to clouds: it measures the clock of the API server, slows down
+// while the server refuses requests (Pace), and prevents a controller from writing after its Lease has expired. It must not know
+// what is read or written.
 //
 // Skew is the difference between the clock of this machine and that of the API server. Deletion timestamps of pods and
 // nodes are times of the API server, and kubelets with synchronized clocks renew the Leases of nodes. A controller with a
