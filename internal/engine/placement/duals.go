@@ -15,21 +15,67 @@ import (
 //
 // which is the dual of launching fractions of nodes. So the value of a bin's content is at most its price, and the best
 // bin is the one whose value is closest to it.
-func (k *packing) duals(demand []float64) []float64 {
+//
+// Rules by hostname may force a number of nodes. Then a node itself is a resource too, of which each offering has one, and
+// the pods of which a node may hold only so many share its value. Without it, pods that could fill the small nodes that
+// are forced would fill large nodes instead.
+func (k *packing) duals(demand []float64, nodes float64) (value []float64, nodeValue float64) {
+	n := len(demand)
 	if k.rows == nil {
 		k.rows, k.prices = make([][]float64, len(k.offerings)), make([]float64, len(k.offerings))
 		for i, b := range k.offerings {
-			k.rows[i], k.prices[i] = floats(b.net, len(demand)), float64(b.price)
+			k.rows[i], k.prices[i] = append(floats(b.net, n), 1), float64(b.price)
 		}
 	}
-	value := k.tableau.Maximize(demand, k.rows, k.prices)
+	if nodes > 1 {
+		both := k.tableau.Maximize(append(demand[:n:n], nodes), k.rows, k.prices)
+		value, nodeValue = both[:n], both[n]
+	}
+	if nodeValue == 0 {
+		value = k.tableau.Maximize(demand, k.rows, k.prices)
+	}
 	for i := range value {
 		// A resource in abundance has no value for the whole, but of two bins the fuller one is better.
 		if value[i] == 0 && demand[i] > 0 {
 			value[i] = 1e-9 / demand[i]
 		}
 	}
-	return value
+	return value, nodeValue
+}
+
+// forcing are the candidates that force the most nodes, and how many: those that exclude each other from a node by the
+// rule of the slot, or one that is limited on each node.
+type forcing struct {
+	slot  int
+	alone *packCandidate
+	count float64
+}
+
+func (k *packing) mostForcing() forcing {
+	var best forcing
+	slots := map[int]float64{}
+	for _, cand := range k.candidates {
+		if cand.pending.rules.hostApartSelf {
+			slot := cand.pending.rules.firstApart()
+			if slots[slot] += float64(len(cand.left)); slots[slot] > best.count {
+				best = forcing{slot: slot, count: slots[slot]}
+			}
+		} else if nodes := float64(cand.forced()); nodes > best.count {
+			best = forcing{alone: cand, count: nodes}
+		}
+	}
+	return best
+}
+
+// part returns the part of a node's value that a pod of the candidate has.
+func (f forcing) part(cand *packCandidate) float64 {
+	switch {
+	case f.alone != nil && cand == f.alone:
+		return 1 / float64(cand.perHost)
+	case f.alone == nil && f.count > 0 && cand.pending.rules.hostApartSelf && cand.pending.rules.firstApart() == f.slot:
+		return 1
+	}
+	return 0
 }
 
 // netOffering is an offering with the room for pods on its node. Its price includes that of the node.

@@ -44,8 +44,11 @@ type packing struct {
 	packed     int
 	// waiting is how many pods are left. pods is how many there were when the values were computed.
 	waiting, pods int
-	// value of a unit of each resource, given the available offerings.
-	value []float64
+	// value of a unit of each resource, given the available offerings, and nodeValue that of a node itself, which only
+	// packings with valuesNodes have; duals.go.
+	value       []float64
+	nodeValue   float64
+	valuesNodes bool
 	// rows and prices are the available offerings, for the duals; tableau is the memory for solving them.
 	rows    [][]float64
 	prices  []float64
@@ -94,7 +97,7 @@ type rankedOffering struct {
 // pack fills pools of the fleet from the candidates.
 func (f *fleet) pack(pools []*poolState, cands []*packCandidate, offerings []netOffering, order packOrder, limit int) *attempt {
 	k := &packing{fleet: f, pools: pools, offerings: offerings, candidates: uncapped(cands), evenly: order.evenly,
-		refined: order.refined && refines(cands), inTurn: order.inTurn, factor: order.scarcity, count: order.count,
+		refined: order.refined && refines(cands), valuesNodes: order.valuesNodes, inTurn: order.inTurn, factor: order.scarcity, count: order.count,
 		unseedable: map[*packCandidate]bool{}, shut: map[*packCandidate][]int{}}
 	k.run(order, limit)
 	return &attempt{fleet: f, candidates: cands, value: k.value, examined: k.examined}
@@ -165,11 +168,15 @@ func (k *packing) appraise() {
 		}
 		demand.AddScaled(cand.pending.group.Requests, int64(len(cand.left)))
 	}
-	k.value = k.duals(floats(demand, len(demand)))
+	var nodes forcing
+	if k.valuesNodes {
+		nodes = k.mostForcing()
+	}
+	k.value, k.nodeValue = k.duals(floats(demand, len(demand)), nodes.count)
 	k.maxCostFactor = 0
 	whole := 0.0
 	for _, cand := range k.candidates {
-		cand.value = float64(worth(cand.pending.group.Requests, k.value) * cand.costFactor)
+		cand.value = float64((worth(cand.pending.group.Requests, k.value) + float64(k.nodeValue*nodes.part(cand))) * cand.costFactor)
 		k.maxCostFactor = max(k.maxCostFactor, cand.costFactor)
 		whole += float64(float64(len(cand.left)) * cand.value)
 		if k.count {
@@ -197,7 +204,7 @@ func (k *packing) rank(ps *poolState, o *offer) []rankedOffering {
 	}
 	list := make([]rankedOffering, len(front))
 	for i, p := range front {
-		list[i] = rankedOffering{p, k.priceOf(ps, o, p) / (worth(o.room(p).Net[p.kind], k.value) * k.maxCostFactor)}
+		list[i] = rankedOffering{p, k.priceOf(ps, o, p) / ((worth(o.room(p).Net[p.kind], k.value) + k.nodeValue) * k.maxCostFactor)}
 		if k.count {
 			list[i].floor = 0
 		}

@@ -28,12 +28,14 @@ type packOrder struct {
 	count    bool
 	// refined: fill the bins of few pods as well as possible; packing.go.
 	refined bool
+	// valuesNodes: the nodes that rules by hostname force have a value of their own; duals.go.
+	valuesNodes bool
 }
 
-// packOrders are tried: as the groups come, by how many nodes a group forces, by the value of a pod, by memory; and
+// packOrders are tried: as the groups come (large workloads allow no more than that), by how many nodes a group forces, by the value of a pod, by memory; and
 // then by value again, with a higher value for pods that proved expensive.
 var packOrders = []packOrder{
-	{}, {compare: byForced, evenly: true}, {compare: byWorth}, {compare: byMemory},
+	{valuesNodes: true}, {compare: byForced, evenly: true}, {compare: byWorth}, {compare: byMemory},
 	{compare: byWorth, learn: true}, {compare: byWorth, learn: true}, {compare: byWorth, learn: true},
 	{refined: true}, {compare: byWorth, refined: true}, {compare: byMemory, refined: true},
 }
