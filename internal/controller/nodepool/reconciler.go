@@ -229,16 +229,16 @@ func (r *Reconciler) class(ctx context.Context, pool *karpv1.NodePool) (class, e
 func (r *Reconciler) stamp(ctx context.Context, pool *karpv1.NodePool) error {
 	hash := pool.Hash()
 	var claims karpv1.NodeClaimList
-	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldPool: pool.Name}); err != nil {
+	if err := r.Client.List(ctx, &claims, client.MatchingFields{controller.FieldPool: pool.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the claims of pool %s: %w", pool.Name, err)
 	}
 	var errs []error
 	for i := range claims.Items {
-		claim := &claims.Items[i]
-		base := claim.DeepCopy()
-		if !restamp(claim, hash) {
+		if stamped(&claims.Items[i]) {
 			continue
 		}
+		base, claim := &claims.Items[i], claims.Items[i].DeepCopy()
+		restamp(claim, hash)
 		if err := r.Client.Patch(ctx, claim, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("stamping claim %s: %w", claim.Name, err))
 		}
@@ -258,12 +258,18 @@ func (r *Reconciler) stamp(ctx context.Context, pool *karpv1.NodePool) error {
 	return nil
 }
 
+// stamped reports whether the claim's hash is of this version.
+func stamped(claim *karpv1.NodeClaim) bool {
+	return claim.Annotations[karpv1.AnnotationNodePoolHash] != "" &&
+		claim.Annotations[karpv1.AnnotationNodePoolHashVersion] == karpv1.HashVersion
+}
+
 // restamp updates the claim's hash annotations if they are of another version, and reports whether it did.
 func restamp(claim *karpv1.NodeClaim, hash string) bool {
-	old := claim.Annotations[karpv1.AnnotationNodePoolHash]
-	if old != "" && claim.Annotations[karpv1.AnnotationNodePoolHashVersion] == karpv1.HashVersion {
+	if stamped(claim) {
 		return false
 	}
+	old := claim.Annotations[karpv1.AnnotationNodePoolHash]
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, karpv1.AnnotationNodePoolHashVersion, karpv1.HashVersion)
 	drifted := claim.Condition(karpv1.ConditionDrifted)
 	if old == "" || !drifted.IsTrue() || drifted.Reason != karpv1.ReasonNodePoolDrifted { // other reasons are detected again without the hash
