@@ -68,7 +68,7 @@ namespace, are too common for that.
 {{- define "karpenter.known" -}}
 values: [global, nameOverride, fullnameOverride, additionalLabels, additionalAnnotations, imagePullPolicy, imagePullSecrets, service,
   serviceAccount, additionalClusterRoleRules, serviceMonitor, prometheusRule, dashboards, networkPolicy, crdGuard, conversion, replicas,
-  revisionHistoryLimit, strategy, podLabels, podAnnotations, podDisruptionBudget, podSecurityContext, priorityClassName,
+  revisionHistoryLimit, strategy, podLabels, podAnnotations, podDisruptionBudget, flowSchemas, podSecurityContext, priorityClassName,
   terminationGracePeriodSeconds, hostNetwork, schedulerName, dnsPolicy, dnsConfig, initContainers, extraVolumes, nodeSelector,
   affinity, topologySpreadConstraints, tolerations, controller, logLevel, logEncoding, logOutputPaths, logErrorOutputPaths, settings,
   clusterName, clusterEndpoint, aws, webhook, logConfig]
@@ -81,6 +81,7 @@ networkPolicy: [enabled, metricsFrom, webhookFrom, additionalEgressPorts]
 crdGuard: [enabled]
 conversion: [enabled, port, clientCA]
 podDisruptionBudget: [name, maxUnavailable]
+flowSchemas: [enabled]
 controller: [containerName, image, env, envFrom, resources, extraVolumeMounts, sidecarContainer, sidecarVolumeMounts, securityContext,
   metrics, healthProbe, clusterName, clusterEndpoint, batchMaxDuration, batchIdleDuration, logLevel, logEncoding, outputPaths,
   errorOutputPaths, replicas]

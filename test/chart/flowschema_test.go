@@ -1,0 +1,29 @@
+package chart
+
+import (
+	"testing"
+
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+)
+
+// TestFlowSchemas checks that a busy API server queues renewals of the Lease with those of its own leader elections, before all
+// other requests of the controller, and that a value leaves both out.
+func TestFlowSchemas(t *testing.T) {
+	r := render(t, mainChart, minimal())
+	account := flowcontrolv1.ServiceAccountSubject{Namespace: namespace, Name: r.of("ServiceAccount").GetName()}
+	precedence := map[string]int32{}
+	for name, level := range map[string]string{"karpenter-leader-election": "leader-election", "karpenter": "workload-high"} {
+		schema := decode[flowcontrolv1.FlowSchema](t, r, "FlowSchema", name)
+		subjects := schema.Spec.Rules[0].Subjects
+		if got := schema.Spec.PriorityLevelConfiguration.Name; got != level || len(subjects) != 1 || *subjects[0].ServiceAccount != account {
+			t.Errorf("%s has the level %s and the subjects %v, want %s and %v", name, got, subjects, level, account)
+		}
+		precedence[level] = schema.Spec.MatchingPrecedence
+	}
+	if precedence["leader-election"] >= precedence["workload-high"] {
+		t.Errorf("the precedences are %v: a Lease is an object like others", precedence)
+	}
+	if off := render(t, mainChart, minimal().set("flowSchemas.enabled", false)).of("FlowSchema"); off != nil {
+		t.Errorf("%s is there although it is switched off", off.GetName())
+	}
+}
