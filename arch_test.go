@@ -182,7 +182,8 @@ var importRules = []importRule{
 		from: "./internal/cluster/state",
 		never: []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/go-logr/...", "net/...", "os/...", "context",
 			"./cloud/...", "./internal/..."},
-		except: []string{"./cloud", "./internal/cluster/convert", "./internal/cluster/record", "./internal/engine/...", "./internal/cluster/state"},
+		except: []string{"./cloud", "./internal/cluster/convert", "./internal/cluster/record", "./internal/engine/...",
+			"./internal/cluster/state"},
 		because: "the controller and the commands that read files must make the same of the same objects: where those come from, and when, " +
 			"is not known here",
 	},

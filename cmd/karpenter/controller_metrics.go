@@ -48,8 +48,8 @@ func (w *wiring) addCensus(ctx context.Context) error {
 			Kinds:     census.Kinds(labels, slices.Collect(maps.Keys(gated))...),
 			WellKnown: w.store.Vocabulary().Rules.WellKnown, Detail: w.o.metricsDetail,
 		}),
-		Waits: w.metrics.Waits, Snapshot: func() *model.Snapshot { return w.store.Snapshot(w.clock.Now()) }, Synced: w.store.Synced, Pods: w.store.EachPod,
-		Cache: w.mgr.GetCache(), Others: kinds, Clock: w.clock, Log: w.mgr.GetLogger().WithName("metrics"),
+		Waits: w.metrics.Waits, Snapshot: func() *model.Snapshot { return w.store.Snapshot(w.clock.Now()) }, Synced: w.store.Synced,
+		Pods: w.store.EachPod, Cache: w.mgr.GetCache(), Others: kinds, Clock: w.clock, Log: w.mgr.GetLogger().WithName("metrics"),
 	}
 	c.Begin()
 	ctrlmetrics.Registry.MustRegister(c)

@@ -391,7 +391,8 @@ func (w *wiring) claims(provisioner *provision.Loop, complete func(context.Conte
 	return []part{
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
-			Timers: timers, Selection: w.o.selection, Clock: w.clock, BeforeReady: beforeReady(complete, provisioner.NominateFor), Attempted: health.Record,
+			Timers: timers, Selection: w.o.selection, Clock: w.clock,
+			BeforeReady: beforeReady(complete, provisioner.NominateFor), Attempted: health.Record,
 			Failed: func(claim *karpv1.NodeClaim, why string) { w.causes.Note(claim.Name, why) },
 			// An offering that is unavailable for one pool must not be planned for another one either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogs(ctx) },
@@ -460,7 +461,8 @@ func (w *wiring) repair(limiter *removal.Limiter) []part {
 	}
 	return []part{&node.Repair{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.provider, Policies: repairer.RepairPolicies(),
-		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Selection: w.o.selection, Clock: w.clock, Limiter: limiter, Ahead: w.skew.Ahead,
+		Recorder: w.recorder, Metrics: w.metrics, Timers: w.o.timers, Selection: w.o.selection, Clock: w.clock,
+		Limiter: limiter, Ahead: w.skew.Ahead,
 	}}
 }
 

@@ -126,7 +126,8 @@ func made[O client.Object](t *testing.T, template string, object O, numbers ...a
 }
 
 // filled runs an informer until the handler has its first list.
-func filled(t *testing.T, handler toolscache.ResourceEventHandler, informer toolscache.SharedIndexInformer, transform toolscache.TransformFunc) toolscache.SharedIndexInformer {
+func filled(t *testing.T, handler toolscache.ResourceEventHandler, informer toolscache.SharedIndexInformer,
+	transform toolscache.TransformFunc) toolscache.SharedIndexInformer {
 	t.Helper()
 	if err := informer.SetTransform(transform); err != nil {
 		t.Fatal(err)

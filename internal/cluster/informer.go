@@ -21,8 +21,10 @@ import (
 
 // newInformer returns an informer whose lists hold one page of untransformed objects at a time. That of pods holds
 // records, and shows whole pods to its readers.
-func newInformer(transform toolscache.TransformFunc) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
-	return func(from toolscache.ListerWatcher, of runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+func newInformer(transform toolscache.TransformFunc) func(toolscache.ListerWatcher, runtime.Object, time.Duration,
+	toolscache.Indexers) toolscache.SharedIndexInformer {
+	return func(from toolscache.ListerWatcher, of runtime.Object, resync time.Duration,
+		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if reader, ok := from.(*toolscache.ListWatch); ok {
 			from = paged(reader, transform)
 		}
@@ -40,7 +42,8 @@ func CutPods(options *cache.Options, config *rest.Config) error {
 		return fmt.Errorf("setting up the reader of pods: %w", err)
 	}
 	informer := options.NewInformer
-	options.NewInformer = func(from toolscache.ListerWatcher, of runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	options.NewInformer = func(from toolscache.ListerWatcher, of runtime.Object, resync time.Duration,
+		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if _, is := of.(*corev1.Pod); is {
 			from = pods
 		}
@@ -98,11 +101,13 @@ func (i podInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolsca
 	return i.SharedIndexInformer.AddEventHandler(podHandler{h})
 }
 
-func (i podInformer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler, every time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i podInformer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler,
+	every time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.SharedIndexInformer.AddEventHandlerWithResyncPeriod(podHandler{h}, every)
 }
 
-func (i podInformer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+func (i podInformer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler,
+	o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.SharedIndexInformer.AddEventHandlerWithOptions(podHandler{h}, o)
 }
 

@@ -51,9 +51,10 @@ func boundPods(n int) []corev1.Pod {
 	pods := make([]corev1.Pod, n)
 	for i := range pods {
 		pods[i] = corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%04d", i), Namespace: "shop", UID: types.UID(fmt.Sprint("uid-", i)), ResourceVersion: "1"},
-			Spec:       corev1.PodSpec{NodeName: fmt.Sprintf("node-%d", i/10), Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
-			Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%04d", i), Namespace: "shop", UID: types.UID(fmt.Sprint("uid-", i)),
+				ResourceVersion: "1"},
+			Spec:   corev1.PodSpec{NodeName: fmt.Sprintf("node-%d", i/10), Containers: []corev1.Container{{Name: "app", Image: "app:1"}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning},
 		}
 	}
 	return pods
@@ -69,7 +70,8 @@ func TestPodInformer(t *testing.T) {
 	if err := informer.SetTransform(options.DefaultTransform); err != nil {
 		t.Fatal(err)
 	}
-	err := informer.AddIndexers(toolscache.Indexers{"node": func(o any) ([]string, error) { return []string{o.(*corev1.Pod).Spec.NodeName}, nil }})
+	nodeOf := func(o any) ([]string, error) { return []string{o.(*corev1.Pod).Spec.NodeName}, nil }
+	err := informer.AddIndexers(toolscache.Indexers{"node": nodeOf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,8 @@ func checkIndexer(t *testing.T, informer toolscache.SharedIndexInformer) {
 	on, _ := indexer.ByIndex("node", "node-0")
 	beside, _ := indexer.Index("node", one)
 	unbound, _ := indexer.ByIndex("node", "")
-	for what, list := range map[string][]any{"one": {one, same}, "node": on, "beside": beside, "unbound": unbound, "all": informer.GetStore().List()} {
+	for what, list := range map[string][]any{"one": {one, same}, "node": on, "beside": beside, "unbound": unbound,
+		"all": informer.GetStore().List()} {
 		if want := map[string]int{"one": 2, "node": 10, "beside": 10, "unbound": 1, "all": 1001}[what]; len(list) != want {
 			t.Errorf("%s: %d pods, want %d", what, len(list), want)
 		}

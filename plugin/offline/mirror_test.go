@@ -192,6 +192,7 @@ var unshown = map[string]string{
 	"PoolSpec.Refused":        "TestRefusedPools",
 	"PoolSpec.BudgetError":    "the API server refuses such budgets",
 	"PoolSpec.Blocked":        "TestRefusedPools",
+	"PoolSpec.Elsewhere":      "the flag --pool-selector sets it",
 	"Pod.Unknown":             "the model numbers all resources of so few objects",
 	"Pod.Nominated":           "only controllers nominate pods",
 	"Pod.NoNewNode":           "the flags --priority-cutoff and --new-pod-delay set it",

@@ -25,8 +25,9 @@ func TestTwoControllers(t *testing.T) {
 	s := newStage(t, c, "cells")
 	c.credentials = c.sandbox.Kubeconfig() // the chart gives permission for one Lease only
 	start := func(cell string) *controller {
-		p, err := startController(c, filepath.Join(artifacts, "cell-"+cell+".log"), append([]string{"--pool-selector=e2e.example.org/cell=" + cell,
-			"--leader-election-name=cell-" + cell}, quickTimers...)...)
+		p, err := startController(c, filepath.Join(artifacts, "cell-"+cell+".log"),
+			append([]string{"--pool-selector=e2e.example.org/cell=" + cell,
+				"--leader-election-name=cell-" + cell}, quickTimers...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

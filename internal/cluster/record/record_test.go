@@ -207,8 +207,10 @@ func TestShare(t *testing.T) {
 		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 		labels := map[string]string{strings.Clone("zone"): strings.Clone("a"), corev1.LabelHostname: fmt.Sprint("host-", i)}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("node-", i), Labels: labels}}
-		node.Status.Allocatable, node.Status.Conditions = list, []corev1.NodeCondition{{Type: "Ready", Status: "True", Reason: strings.Clone("Kubelet")}}
-		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("claim-", i), Annotations: map[string]string{strings.Clone("key"): fmt.Sprint("of-", i)}}}
+		node.Status.Allocatable, node.Status.Conditions = list, []corev1.NodeCondition{{Type: "Ready", Status: "True",
+			Reason: strings.Clone("Kubelet")}}
+		claim := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("claim-", i),
+			Annotations: map[string]string{strings.Clone("key"): fmt.Sprint("of-", i)}}}
 		claim.Spec.Requirements = []karpv1.Requirement{{Key: "type", Operator: "In", Values: []string{"a", "b"}, MinValues: new(2)}}
 		claim.Status.Capacity, claim.Status.Conditions = list, []status.Condition{{Type: "Ready", Status: "True", Reason: strings.Clone("Ready")}}
 		wantNode, wantClaim := node.DeepCopy(), claim.DeepCopy()
@@ -248,7 +250,8 @@ func TestRequirementsApart(t *testing.T) {
 		{{Key: "a", Operator: "In", Values: []string{"b"}}, {Key: "c", Operator: "Exists"}}, {{Key: "a", Operator: "In", Values: []string{"b"}}},
 		{{Key: "a", Operator: "NotIn", Values: []string{"b", "c"}}}, {{Key: "a", Operator: "In", Values: []string{"b", "c"}, MinValues: new(1)}},
 		{{Key: "a", Operator: "In", Values: []string{"b\"\"c"}}}, {{Key: "aI", Operator: "n", Values: []string{"b", "c"}}},
-		{{Key: "a", Operator: "Exists", MinValues: new(1)}}, {{Key: "a", Operator: "Exists1"}}, {{Key: "a", Operator: "Exists;"}}, {{Key: "a", Operator: "Exists"}},
+		{{Key: "a", Operator: "Exists", MinValues: new(1)}}, {{Key: "a", Operator: "Exists1"}},
+		{{Key: "a", Operator: "Exists;"}}, {{Key: "a", Operator: "Exists"}},
 	}
 	for i, list := range lists {
 		want := append([]karpv1.Requirement(nil), list...)

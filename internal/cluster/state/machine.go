@@ -93,7 +93,8 @@ func (m *machines) applyNode(name string) {
 
 func (m *machines) applyClaim(name string) {
 	claim, key := m.claim(name), ""
-	if claim != nil && m.vocabulary.Owns(claim.Spec.NodeClassRef.Group, claim.Spec.NodeClassRef.Kind) && m.vocabulary.Selection.Admits(claim.Labels) {
+	if claim != nil && m.vocabulary.Owns(claim.Spec.NodeClassRef.Group, claim.Spec.NodeClassRef.Kind) &&
+		m.vocabulary.Selection.Admits(claim.Labels) {
 		key = "claim/" + name
 		if claim.Status.ProviderID != "" {
 			key = "id/" + claim.Status.ProviderID

@@ -55,7 +55,8 @@ func (s serializer) DecoderToVersion(of runtime.Decoder, to runtime.GroupVersion
 type eventDecoder struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.
-func (d eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object,
+	*schema.GroupVersionKind, error) {
 	if event, ok := into.(*metav1.WatchEvent); ok && readEvent(data, event) {
 		return event, defaults, nil
 	}
@@ -103,7 +104,8 @@ type podDecoder struct{ runtime.Decoder }
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Decode implements runtime.Decoder.
-func (d podDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d podDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object,
+	*schema.GroupVersionKind, error) {
 	if raw, is := podIn(data); is && into == nil {
 		buffer := buffers.Get().(*[]byte)
 		defer buffers.Put(buffer)

@@ -189,7 +189,8 @@ func BenchmarkDecode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, of := range map[string]runtime.NegotiatedSerializer{"cut": serializer{scheme.Codecs.WithoutConversion()}, "whole": scheme.Codecs.WithoutConversion()} {
+	for name, of := range map[string]runtime.NegotiatedSerializer{"cut": serializer{scheme.Codecs.WithoutConversion()},
+		"whole": scheme.Codecs.WithoutConversion()} {
 		decoder := of.DecoderToVersion(mustProtobuf().Serializer, corev1.SchemeGroupVersion)
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -180,11 +180,12 @@ func (as *assigner) knownAtoms(key label.Key) bitset.Set {
 	space := as.snap.Space
 	set := bitset.New(space.Atoms(key))
 	from, to := space.Span(key)
-	sum := as.counters.sums.over(sumKey{sumAtoms, counterKey{key: key}}, as.snap.Nodes, space.Atoms(key), func(sum []int, n *model.Node, times int) {
-		for atom := range bitset.Set(n.Row[from:to]).All() {
-			sum[atom] += times
-		}
-	})
+	sum := as.counters.sums.over(sumKey{sumAtoms, counterKey{key: key}}, as.snap.Nodes, space.Atoms(key),
+		func(sum []int, n *model.Node, times int) {
+			for atom := range bitset.Set(n.Row[from:to]).All() {
+				sum[atom] += times
+			}
+		})
 	for atom, nodes := range sum {
 		if nodes > 0 {
 			set.Add(atom)

@@ -97,8 +97,8 @@ type rankedOffering struct {
 // pack fills pools of the fleet from the candidates.
 func (f *fleet) pack(pools []*poolState, cands []*packCandidate, offerings []netOffering, order packOrder, limit int) *attempt {
 	k := &packing{fleet: f, pools: pools, offerings: offerings, candidates: uncapped(cands), evenly: order.evenly,
-		refined: order.refined && refines(cands), valuesNodes: order.valuesNodes, inTurn: order.inTurn, factor: order.scarcity, count: order.count,
-		unseedable: map[*packCandidate]bool{}, shut: map[*packCandidate][]int{}}
+		refined: order.refined && refines(cands), valuesNodes: order.valuesNodes, inTurn: order.inTurn,
+		factor: order.scarcity, count: order.count, unseedable: map[*packCandidate]bool{}, shut: map[*packCandidate][]int{}}
 	k.run(order, limit)
 	return &attempt{fleet: f, candidates: cands, value: k.value, examined: k.examined}
 }

@@ -88,7 +88,8 @@ func (q request) grace(content *unstructured.Unstructured, options *metav1.Delet
 		return 0
 	}
 	pod := &corev1.Pod{}
-	if typed(content, pod) != nil || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if typed(content, pod) != nil || pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded ||
+		pod.Status.Phase == corev1.PodFailed {
 		return 0
 	}
 	switch {
@@ -177,7 +178,8 @@ func (q request) allowed(marks labels.Set) error {
 		}
 		if budget.Status.DisruptionsAllowed <= 0 {
 			refused := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", 0)
-			refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "The disruption budget " + budget.Name + " needs more healthy pods"}}
+			refused.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause,
+				Message: "The disruption budget " + budget.Name + " needs more healthy pods"}}
 			return refused
 		}
 		charged = append(charged, budget)
@@ -213,7 +215,8 @@ func (q request) bind(body []byte) (ref, error) {
 		return r, err
 	}
 	if pod.Spec.NodeName != "" {
-		return ref{}, apierrors.NewConflict(q.shelf.kind.groupResource(), q.name, fmt.Errorf("pod %s is already assigned to node %q", q.name, pod.Spec.NodeName))
+		return ref{}, apierrors.NewConflict(q.shelf.kind.groupResource(), q.name,
+			fmt.Errorf("pod %s is already assigned to node %q", q.name, pod.Spec.NodeName))
 	}
 	pod.Spec.NodeName, _, _ = unstructured.NestedString(binding.Object, "target", "name")
 	pod.Status.Conditions = append(dropped(pod.Status.Conditions, corev1.PodScheduled), corev1.PodCondition{

@@ -56,7 +56,8 @@ func (f *faults) strike(ctx context.Context, verb, resource string) error {
 	set, now := f.set, time.Now()
 	f.number++
 	number, excess := f.number, false
-	if counts := len(set.Verbs) == 0 && verb != "watch" || slices.Contains(set.Verbs, verb); counts && set.PerSecond > 0 && resource != "leases" {
+	if counts := len(set.Verbs) == 0 && verb != "watch" || slices.Contains(set.Verbs, verb); counts && set.PerSecond > 0 &&
+		resource != "leases" {
 		f.tokens = min(set.PerSecond, f.tokens+set.PerSecond*now.Sub(f.filled).Seconds())
 		f.filled = now
 		if excess = f.tokens < 1; !excess {

@@ -136,7 +136,8 @@ func groups(all []*kind) *metav1.APIGroupList {
 		switch {
 		case k.Group == "":
 		case i < 0:
-			list.Groups = append(list.Groups, metav1.APIGroup{Name: k.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
+			list.Groups = append(list.Groups,
+				metav1.APIGroup{Name: k.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version})
 		case !slices.Contains(list.Groups[i].Versions, version):
 			list.Groups[i].Versions = append(list.Groups[i].Versions, version)
 		}

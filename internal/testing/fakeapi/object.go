@@ -133,7 +133,8 @@ func (o *object) marshal(f form) ([]byte, error) {
 	switch {
 	case f.metadata:
 		part := &metav1.PartialObjectMetadata{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"metadata": o.content.Object["metadata"]}, part); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"metadata": o.content.Object["metadata"]},
+			part); err != nil {
 			return nil, err
 		}
 		if !f.protobuf {

@@ -234,17 +234,21 @@ func (w *witness) nodes() {
 }
 
 func (w *witness) pod(name string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "like", Name: name, Labels: map[string]string{"app": "app"}}, Spec: corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "app", Image: "app", ImagePullPolicy: corev1.PullAlways, TerminationMessagePath: "/dev/termination-log",
-			TerminationMessagePolicy: corev1.TerminationMessageReadFile}},
-		RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: new(int64(30)), DNSPolicy: corev1.DNSClusterFirst,
-		SecurityContext: &corev1.PodSecurityContext{}, SchedulerName: "default-scheduler", AutomountServiceAccountToken: new(false),
-		ServiceAccountName: "default", DeprecatedServiceAccount: "default", EnableServiceLinks: new(true), Priority: new(int32(0)),
-		PreemptionPolicy: new(corev1.PreemptLowerPriority),
-		Tolerations: []corev1.Toleration{
-			{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
-			{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))}},
-	}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "like", Name: name, Labels: map[string]string{"app": "app"}},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "app", Image: "app", ImagePullPolicy: corev1.PullAlways,
+				TerminationMessagePath:   "/dev/termination-log",
+				TerminationMessagePolicy: corev1.TerminationMessageReadFile}},
+			RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: new(int64(30)), DNSPolicy: corev1.DNSClusterFirst,
+			SecurityContext: &corev1.PodSecurityContext{}, SchedulerName: "default-scheduler", AutomountServiceAccountToken: new(false),
+			ServiceAccountName: "default", DeprecatedServiceAccount: "default", EnableServiceLinks: new(true), Priority: new(int32(0)),
+			PreemptionPolicy: new(corev1.PreemptLowerPriority),
+			Tolerations: []corev1.Toleration{
+				{Key: "node.kubernetes.io/not-ready", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+					TolerationSeconds: new(int64(300))},
+				{Key: "node.kubernetes.io/unreachable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+					TolerationSeconds: new(int64(300))}},
+		}}
 }
 
 // pods is the life of pods: nominated, bound, evicted, deleted by a kubelet.
@@ -261,15 +265,17 @@ func (w *witness) pods() {
 	w.events("pods", 1)
 	w.note("bind again", nil, w.bind(ctx, pod))
 	w.must(w.c.Get(ctx, client.ObjectKeyFromObject(pod), pod))
-	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "like", Name: "app"}, Spec: policyv1.PodDisruptionBudgetSpec{
-		MaxUnavailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "app"}}}}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "like", Name: "app"},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "app"}}}}
 	w.note("budget", budget, w.c.Create(ctx, budget))
 	running := pod.DeepCopy()
 	running.Status.Phase = corev1.PodRunning
 	running.Status.Conditions = append(running.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 	w.must(w.c.Status().Update(ctx, running))
 	w.events("pods", 1)
-	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, CurrentHealthy: 1, DesiredHealthy: 1, ExpectedPods: 2}
+	budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, CurrentHealthy: 1, DesiredHealthy: 1,
+		ExpectedPods: 2}
 	w.must(w.c.Status().Update(ctx, budget))
 	w.note("evict", nil, w.c.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{}))
 	budget.Status.DisruptionsAllowed, budget.Status.CurrentHealthy = 1, 2
@@ -294,7 +300,8 @@ func (w *witness) bind(ctx context.Context, pod *corev1.Pod) error {
 // leases are what leader election writes.
 func (w *witness) leases() {
 	ctx := w.t.Context()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "like", Name: "leader"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: new("me")}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "like", Name: "leader"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("me")}}
 	w.note("create", lease, w.c.Create(ctx, lease))
 	stale := lease.DeepCopy()
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(1800000000, 123456000)}

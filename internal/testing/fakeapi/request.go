@@ -40,7 +40,8 @@ func (q request) verb() string {
 // answer answers the request, unless a fault does, and counts it.
 func (q request) answer(w http.ResponseWriter) {
 	verb := q.verb()
-	call := Call{Client: strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer "), Verb: verb, Resource: q.shelf.kind.resource, Subresource: q.sub}
+	call := Call{Client: strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer "), Verb: verb, Resource: q.shelf.kind.resource,
+		Subresource: q.sub}
 	if err := q.faults.strike(q.Context(), verb, q.shelf.kind.resource); err != nil {
 		q.counts.add(call, true)
 		refuse(w, err)

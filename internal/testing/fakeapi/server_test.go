@@ -80,15 +80,20 @@ func small(t *testing.T) *Sample {
 		return metav1.TypeMeta{Kind: kind, APIVersion: apiVersion}
 	}
 	s := &Sample{
-		Once: []Stored{stored(t, &corev1.Namespace{TypeMeta: meta("Namespace", "v1"), ObjectMeta: metav1.ObjectMeta{Name: "loaded", UID: "11111111-1111-1111-1111-111111111111"}})},
+		Once: []Stored{stored(t, &corev1.Namespace{TypeMeta: meta("Namespace", "v1"),
+			ObjectMeta: metav1.ObjectMeta{Name: "loaded", UID: "11111111-1111-1111-1111-111111111111"}})},
 		Each: []Stored{
 			stored(t, &karpv1.NodeClaim{TypeMeta: meta("NodeClaim", "karpenter.sh/v1"), ObjectMeta: metav1.ObjectMeta{Name: claim, UID: claimUID},
 				Status: karpv1.NodeClaimStatus{NodeName: node, ProviderID: "kwok://" + claim}}),
-			stored(t, &corev1.Node{TypeMeta: meta("Node", "v1"), ObjectMeta: metav1.ObjectMeta{Name: node, UID: nodeUID, Labels: map[string]string{"kubernetes.io/hostname": node},
-				OwnerReferences: []metav1.OwnerReference{{Name: claim, UID: claimUID}}}, Spec: corev1.NodeSpec{ProviderID: "kwok://" + claim}}),
-			stored(t, &corev1.Pod{TypeMeta: meta("Pod", "v1"), ObjectMeta: metav1.ObjectMeta{Name: "app-1", Namespace: namespace, UID: podUID, Labels: map[string]string{"app": "shop"}},
-				Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "app", Env: []corev1.EnvVar{{Name: "OF", Value: namespace}}}}}}),
-			stored(t, &corev1.Pod{TypeMeta: meta("Pod", "v1"), ObjectMeta: metav1.ObjectMeta{Name: "agent-q2w3e", Namespace: "loaded"}, Spec: corev1.PodSpec{NodeName: node}}),
+			stored(t, &corev1.Node{TypeMeta: meta("Node", "v1"),
+				ObjectMeta: metav1.ObjectMeta{Name: node, UID: nodeUID, Labels: map[string]string{"kubernetes.io/hostname": node},
+					OwnerReferences: []metav1.OwnerReference{{Name: claim, UID: claimUID}}}, Spec: corev1.NodeSpec{ProviderID: "kwok://" + claim}}),
+			stored(t, &corev1.Pod{TypeMeta: meta("Pod", "v1"),
+				ObjectMeta: metav1.ObjectMeta{Name: "app-1", Namespace: namespace, UID: podUID, Labels: map[string]string{"app": "shop"}},
+				Spec: corev1.PodSpec{NodeName: node,
+					Containers: []corev1.Container{{Name: "app", Env: []corev1.EnvVar{{Name: "OF", Value: namespace}}}}}}),
+			stored(t, &corev1.Pod{TypeMeta: meta("Pod", "v1"), ObjectMeta: metav1.ObjectMeta{Name: "agent-q2w3e", Namespace: "loaded"},
+				Spec: corev1.PodSpec{NodeName: node}}),
 		},
 		Claims: []string{claim}, DaemonPods: []string{"agent-q2w3e"}, Nodes: []string{node}, Pods: []string{"app-1"},
 	}
@@ -177,7 +182,8 @@ func selected(t *testing.T, c client.Client, pods map[string]corev1.Pod) {
 	if err := c.List(t.Context(), list, client.MatchingFields{"spec.nodeName": one.Spec.NodeName}); err != nil || len(list.Items) != 2 {
 		t.Errorf("node %s has %d pods, %v, want 2", one.Spec.NodeName, len(list.Items), err)
 	}
-	if err := c.List(t.Context(), list, client.InNamespace("block-0007"), client.MatchingLabels{"app": "shop"}); err != nil || len(list.Items) != 1 {
+	if err := c.List(t.Context(), list, client.InNamespace("block-0007"), client.MatchingLabels{"app": "shop"}); err != nil ||
+		len(list.Items) != 1 {
 		t.Errorf("the namespace has %d pods, %v, want 1", len(list.Items), err)
 	}
 	if len(list.Items) == 1 && list.Items[0].UID != one.UID {
@@ -243,7 +249,8 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) { seen <- o.(client.Object).GetName() }}); err != nil {
+	added := func(o any) { seen <- o.(client.Object).GetName() }
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: added}); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = informers.Start(t.Context()) }()

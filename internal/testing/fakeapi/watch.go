@@ -169,8 +169,8 @@ func (l *watching) expire() {
 	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	if !l.form.protobuf {
 		var text bytes.Buffer
-		fmt.Fprintf(&text, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":%q,"code":%d}}`+"\n",
-			status.Message, status.Reason, status.Code)
+		fmt.Fprintf(&text, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure",`+
+			`"message":%q,"reason":%q,"code":%d}}`+"\n", status.Message, status.Reason, status.Code)
 		l.buffer = append(l.buffer, text.Bytes()...)
 		l.write(0)
 		return

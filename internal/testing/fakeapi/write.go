@@ -61,7 +61,8 @@ func (q request) begin(content *unstructured.Unstructured) {
 	if k.status && !k.kept {
 		delete(content.Object, "status")
 	}
-	if k.Kind == "Node" { // admission adds it (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#taintnodesbycondition)
+	// Admission adds it: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#taintnodesbycondition
+	if k.Kind == "Node" {
 		taints, _, _ := unstructured.NestedSlice(content.Object, "spec", "taints")
 		taints = append(taints, map[string]any{"key": corev1.TaintNodeNotReady, "effect": string(corev1.TaintEffectNoSchedule)})
 		_ = unstructured.SetNestedSlice(content.Object, taints, "spec", "taints") // fails only without a spec
@@ -175,7 +176,8 @@ func (q request) owns(content *unstructured.Unstructured, body []byte) {
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	if string(text) != "{}" {
 		kept = append(kept, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate,
-			APIVersion: q.shelf.kind.GroupVersion().String(), Time: &now, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(text)), Subresource: q.sub})
+			APIVersion: q.shelf.kind.GroupVersion().String(), Time: &now,
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(text)), Subresource: q.sub})
 	}
 	content.SetManagedFields(kept)
 }
@@ -209,10 +211,12 @@ func (q request) replace(after *unstructured.Unstructured) (ref, error) {
 	}
 	resource := q.shelf.kind.groupResource()
 	if version := after.GetResourceVersion(); version != "" && version != before.GetResourceVersion() {
-		return ref{}, apierrors.NewConflict(resource, q.name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+		return ref{}, apierrors.NewConflict(resource, q.name,
+			errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	if uid := after.GetUID(); uid != "" && uid != before.GetUID() {
-		return ref{}, apierrors.NewConflict(resource, q.name, fmt.Errorf("precondition failed: UID in precondition: %s, UID in object meta: %s", uid, before.GetUID()))
+		return ref{}, apierrors.NewConflict(resource, q.name,
+			fmt.Errorf("precondition failed: UID in precondition: %s, UID in object meta: %s", uid, before.GetUID()))
 	}
 	q.keep(before, after)
 	if reflect.DeepEqual(before.Object, after.Object) {
