@@ -219,7 +219,8 @@ func (w *witness) nodes() {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: corev1.NodeSpec{ProviderID: "kwok://one"}}
 	w.note("create", node, w.c.Create(ctx, node))
 	w.events("nodes", 1)
-	report := `{"status":{"conditions":[{"type":"Ready","status":"%s","reason":"KubeletReady","message":"","lastHeartbeatTime":"2026-11-28T12:00:00Z","lastTransitionTime":"2026-11-28T12:00:00Z"}]}}`
+	report := `{"status":{"conditions":[{"type":"Ready","status":"%s","reason":"KubeletReady","message":"",` +
+		`"lastHeartbeatTime":"2026-11-28T12:00:00Z","lastTransitionTime":"2026-11-28T12:00:00Z"}]}}`
 	for _, ready := range []string{"True", "False"} {
 		patch := client.RawPatch(types.StrategicMergePatchType, []byte(fmt.Sprintf(report, ready)))
 		w.note("report", node, w.c.Status().Patch(ctx, node, patch))

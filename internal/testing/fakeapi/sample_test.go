@@ -5,7 +5,8 @@ import "testing"
 // TestBlock checks that a block has other names and UIDs than the first wherever they occur, with the same length,
 // and that references to the objects that exist once are unchanged.
 func TestBlock(t *testing.T) {
-	const pool, claim, other, pod = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222", "33333333-3333-3333-3333-333333333333", "44444444-4444-4444-4444-444444444444"
+	const pool, claim = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+	const other, pod = "33333333-3333-3333-3333-333333333333", "44444444-4444-4444-4444-444444444444"
 	w := &Sample{
 		Each: []Stored{
 			{[]byte("/registry/karpenter.sh/nodeclaims/loaded-abcdefgh"), []byte("loaded-abcdefgh " + claim + " of " + pool)},
