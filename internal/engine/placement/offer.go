@@ -54,7 +54,7 @@ func (f *fleet) offersTo(ps *poolState, pg *pendingGroup, rows []label.Row) []*o
 
 // offersBeyondLimit is offersTo without the pool's limit on nodes.
 func (f *fleet) offersBeyondLimit(ps *poolState, pg *pendingGroup, rows []label.Row) []*offer {
-	if !ps.usable() || pg.elsewhere {
+	if !ps.usable() {
 		return nil
 	}
 	if _, no := pg.untolerated(ps.spec.Taints); no {

@@ -21,8 +21,6 @@ type pendingGroup struct {
 	rank int32
 	// unreached: the work budget was spent before the group was processed.
 	unreached bool
-	// elsewhere: nodes for its pods are launched by another controller.
-	elsewhere bool
 	// attempted: its remaining pods are unschedulable.
 	attempted bool
 	// levels are the levels of relaxation. at is the current one, and rules are its rules. compiled are the rules of
@@ -95,11 +93,11 @@ func (q *queue) fill() {
 	prefers := q.fleet.varied() || slices.ContainsFunc(q.fleet.pools, func(ps *poolState) bool { return prefersNot(ps.spec.Taints) }) ||
 		slices.ContainsFunc(q.snap.Nodes, func(n *model.Node) bool { return prefersNot(n.Taints) && q.nodes.accepts(n) })
 	for _, g := range q.snap.Groups {
-		elsewhere := q.fleet.elsewhere(g)
-		if elsewhere && q.opts.Provisioning {
-			continue // the pods are not this controller's, whatever room its nodes have
+		// The pods are not this controller's, whatever room its nodes have. What-ifs have them: they run on its nodes.
+		if q.opts.Provisioning && q.fleet.elsewhere(g) {
+			continue
 		}
-		pg := &pendingGroup{group: g, left: g.Pods, pods: g.Pods, rank: g.Priority, levels: q.levels(g.Shape, prefers), elsewhere: elsewhere}
+		pg := &pendingGroup{group: g, left: g.Pods, pods: g.Pods, rank: g.Priority, levels: q.levels(g.Shape, prefers)}
 		groups = append(groups, pg)
 		q.fleet.inversion.manyRanks = q.fleet.inversion.manyRanks || pg.rank != groups[0].rank
 	}
