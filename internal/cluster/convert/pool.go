@@ -42,10 +42,6 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	if spec.Blocked == nil {
 		spec.Blocked = refused
 	}
-	if spec.Blocked == nil && !v.Selection.AdmitsPool(pool) {
-		spec.Elsewhere = !pool.Static()
-		spec.Blocked = &model.Rejection{Silent: true, Field: "spec.template.metadata.labels", Reason: "--pool-selector leaves the pool to another controller"}
-	}
 	if spec.Static = pool.Static(); spec.Static {
 		spec.Replicas = *pool.Spec.Replicas
 	}
@@ -54,7 +50,20 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	if refused = addEconomics(&spec, pool.Annotations); spec.Blocked == nil {
 		spec.Blocked = refused
 	}
+	if !v.Selection.AdmitsPool(pool) {
+		leave(&spec)
+	}
 	return spec
+}
+
+// leave blocks a pool that is another controller's, which reports what is wrong with it. It launches nodes only if nothing
+// else blocks the pool: otherwise the pods are those of the next pool that takes them.
+func leave(spec *model.PoolSpec) {
+	if spec.Blocked == nil {
+		spec.Elsewhere = !spec.Static
+		spec.Blocked = &model.Rejection{Field: "spec.template.metadata.labels", Reason: "--pool-selector leaves the pool to another controller"}
+	}
+	spec.Blocked.Silent = true
 }
 
 // blocked returns the reason for which no node may be launched from the pool, or nil.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
@@ -100,6 +101,46 @@ func TestPoolBlocked(t *testing.T) {
 				t.Errorf("blocked: got.Reason lacks %q, %+v", test.reason, got)
 			case got.Silent != test.silent:
 				t.Errorf("blocked: got.Silent is %v, want %v", got.Silent, test.silent)
+			}
+		})
+	}
+}
+
+// TestPoolElsewhere checks that pods are left to another controller for a pool of its from which it can launch nodes.
+func TestPoolElsewhere(t *testing.T) {
+	for _, test := range []struct {
+		name, selector, old, new, field string
+		elsewhere, silent               bool
+	}{
+		{"ours", "team=shop", "", "", "", false, false},
+		{"ours, by its name", "karpenter.sh/nodepool=pool", "", "", "", false, false},
+		{"another controller's", "team=bank", "", "", "spec.template.metadata.labels", true, true},
+		{"it is not ready", "team=bank", `{type: Ready, status: "True",`, `{type: Ready, status: "False", reason: Other,`,
+			"status.conditions[Ready]", false, true},
+		{"a bad annotation", "team=bank", "uid: p1", "uid: p1, annotations: {karpenter-go.github.io/payback: long}",
+			"metadata.annotations[karpenter-go.github.io/payback]", false, true},
+		{"ours, a bad annotation", "team=shop", "uid: p1", "uid: p1, annotations: {karpenter-go.github.io/payback: long}",
+			"metadata.annotations[karpenter-go.github.io/payback]", false, false},
+		{"a bad requirement", "team=bank", "operator: Gte", "operator: Near", "spec.template.spec.requirements[1].operator", false, true},
+		{"it is static", "team=bank", "weight: 10", "replicas: 2", "spec.template.metadata.labels", false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			v := words()
+			selector, err := labels.Parse(test.selector)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Selection = karpv1.Selection{Selector: selector}
+			got := Pool(decode[karpv1.NodePool](t, strings.Replace(poolText, test.old, test.new, 1)), v)
+			if got.Elsewhere != test.elsewhere {
+				t.Errorf("got.Elsewhere is %v, want %v", got.Elsewhere, test.elsewhere)
+			}
+			why := model.Rejection{}
+			if got.Blocked != nil {
+				why = *got.Blocked
+			}
+			if why.Field != test.field || why.Silent != test.silent {
+				t.Errorf("blocked: %+v, want field %q, silent %v", why, test.field, test.silent)
 			}
 		})
 	}
