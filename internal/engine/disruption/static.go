@@ -107,7 +107,8 @@ func Static(snap *model.Snapshot) Standing {
 		if r == nil {
 			continue
 		}
-		if r.missing() > 0 {
+		// Pools of other controllers and providers are silent: these launch and report what is missing.
+		if r.missing() > 0 && !(p.Blocked != nil && p.Blocked.Silent) {
 			s.grow(snap, r, taken, ledger)
 		}
 		if over := int64(len(r.active)) - p.Replicas; over > 0 {

@@ -133,6 +133,9 @@ func TestStatic(t *testing.T) {
 			func(w *staticWorld) { w.limit(5); w.command(w.nodes[0]); w.nodes[0].Deleting = true }, 2, 0, plan.NodeLimitReached},
 		{"not ready: it does not grow", 5, 3, func(w *staticWorld) { w.pool.Blocked = &model.Rejection{Field: "status"} }, 0, 0, plan.PoolBlocked},
 		{"not ready: it shrinks", 1, 3, func(w *staticWorld) { w.pool.Blocked = &model.Rejection{Field: "status"} }, 0, 2, plan.OK},
+		{"another controller's: it reports what is missing", 5, 3, func(w *staticWorld) {
+			w.pool.Blocked = &model.Rejection{Silent: true, Field: "spec.template.metadata.labels"}
+		}, 0, 0, plan.OK},
 		{"no type is right", 3, 2, func(w *staticWorld) {
 			w.pool.Requirements = append(w.pool.Requirements, label.Requirement{Key: model.LabelZone, Operator: label.In, Values: []string{"y"}})
 		}, 0, 0, plan.NoCompatibleInstanceTypes},
