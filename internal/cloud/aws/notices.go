@@ -53,7 +53,9 @@ func (p *Provider) claimsOf(ctx context.Context, instances []string) (map[string
 			return nil, fmt.Errorf("listing the claims of instance %s: %w", id, err)
 		}
 		for i := range claims.Items {
-			found[id] = noticed(&claims.Items[i])
+			c := noticed(&claims.Items[i])
+			c.Other = !p.opts.Selection.Admits(claims.Items[i].Labels)
+			found[id] = c
 		}
 	}
 	return found, nil

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +51,15 @@ func TestAct(t *testing.T) {
 	case found[id].Zone == "":
 		t.Fatalf(`claims of the instances: found[id].Zone is "", %+v`, found)
 	}
+	for selector, other := range map[string]bool{"karpenter.sh/nodepool": false, "karpenter.sh/nodepool=none": true} {
+		parsed, err := labels.Parse(selector)
+		check(t, err)
+		p.opts.Selection = karpv1.Selection{Selector: parsed}
+		if again, err := p.claimsOf(t.Context(), []string{id}); err != nil || again[id].Other != other {
+			t.Errorf("%s: the claim is %+v, error %v; want Other %v", selector, again[id], err, other)
+		}
+	}
+	p.opts.Selection = karpv1.Selection{}
 	deadline := time.Date(2026, 11, 20, 12, 2, 0, 0, time.UTC)
 	d := interruption.Decision{Claim: found[id], Instance: id, Kind: interruption.SpotInterrupted, Replace: true, Deadline: deadline,
 		Events: []interruption.Event{{Reason: "SpotInterrupted", Warning: true, Message: "taken"}}}

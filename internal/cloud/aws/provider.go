@@ -47,6 +47,8 @@ type Options struct {
 	ReservedENIs          int64
 	// Queue is the name of the SQS interruption queue (--interruption-queue). No queue is read when it is empty.
 	Queue string
+	// Selection is of this controller's claims (--pool-selector). Failing status checks of other machines are not its.
+	Selection karpv1.Selection
 	// IsolatedVPC means that IAM and the price list cannot be reached (--isolated-vpc). NoDryRun means that no dry runs
 	// are made for classes (--disable-dry-run).
 	IsolatedVPC bool

@@ -19,6 +19,9 @@ type Claim struct {
 	// the end of its terminationGracePeriod; zero if it has none. Grace is that period, nil if it has none.
 	Deadline time.Time
 	Grace    *time.Duration
+	// Other: another controller of the cluster manages the claim. It polls the machine's status. Messages of the queue,
+	// which only one controller receives, are acted on.
+	Other bool
 }
 
 // Offering is known to be unavailable: spot capacity of a type in a zone, or a reservation.

@@ -73,6 +73,10 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	}
 	w.blind.Store(denied)
 	// 2. Evaluate.
+	sightings, err := w.own(ctx, sightings)
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
 	held, err := w.held(ctx, sightings)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
@@ -114,6 +118,19 @@ type Held struct {
 	// Troubled is the number of machines whose claims would be deleted because their status checks fail, or because of
 	// a scheduled event whose time has passed. Held is the number of those that stay.
 	Troubled, Held int
+}
+
+// own returns the sightings without those of other controllers' machines: these poll for themselves.
+func (w *Watcher) own(ctx context.Context, sightings []Sighting) ([]Sighting, error) {
+	var ids []string
+	for _, s := range sightings {
+		ids = append(ids, s.Instances...)
+	}
+	claims, err := w.opts.Claims(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("finding the claims of %d impaired machines: %w", len(ids), err)
+	}
+	return slices.DeleteFunc(sightings, func(s Sighting) bool { return claims[s.Instances[0]].Other }), nil
 }
 
 // held returns the machines with failing checks that are not replaced yet. A machine counts if its claim would be

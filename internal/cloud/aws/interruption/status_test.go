@@ -44,6 +44,32 @@ func TestImpaired(t *testing.T) {
 	})
 }
 
+// A machine of another controller's claim is not replaced because of its status, but because of a message.
+func TestImpairedOfAnotherController(t *testing.T) {
+	watching(t, 2, "on-demand", func(w *world) {
+		w.locked(func() {
+			other := w.claims[w.ids[1]]
+			other.Other = true
+			w.claims[w.ids[1]] = other
+		})
+		w.Must(w.Impair(w.ids[0], "system"))
+		w.Must(w.Impair(w.ids[1], "system"))
+		w.Pass(10 * time.Minute)
+		got := w.seen()
+		if _, ours := got.replaced[w.ids[0]]; !ours || len(got.replaced) != 1 || got.held.Troubled > 1 {
+			t.Errorf("replaced %v and held %+v, want only %s", got.replaced, got.held, w.ids[0])
+		}
+		if diff := cmp.Diff(map[Category]int{CategorySystem: 1}, got.unhealthy); diff != "" {
+			t.Errorf("unhealthy -want +got:\n%s", diff)
+		}
+		w.Must(w.Schedule(w.ids[1], "instance-stop", time.Now().Add(24*time.Hour)))
+		w.Pass(time.Minute)
+		if got := w.seen(); len(got.replaced) != 2 {
+			t.Errorf("after a message: replaced %v, want both", got.replaced)
+		}
+	})
+}
+
 // A machine with a distant scheduled change is polled until the change is near, and then replaced. A canceled change
 // has no effect.
 func TestScheduled(t *testing.T) {
