@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,6 +15,9 @@ type Pace struct {
 	// Ceiling is the rate at which the pace ends, in requests per second.
 	Ceiling float64
 
+	// turn is held by the request that waits for its time. The others queue for it in the order in which they came, so that the
+	// rate of now applies to all of them, and one that is canceled leaves no gap.
+	turn  chan struct{}
 	mutex sync.Mutex
 	// rate is 0 while nothing is refused, else requests per second. next is when the next one may be sent.
 	rate         float64
@@ -31,7 +35,14 @@ const (
 )
 
 // Transport returns a transport that waits before requests as the pace says.
-func (p *Pace) Transport(next http.RoundTripper) http.RoundTripper { return pacing{p, next} }
+func (p *Pace) Transport(next http.RoundTripper) http.RoundTripper {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.turn == nil {
+		p.turn = make(chan struct{}, 1)
+	}
+	return pacing{p, next}
+}
 
 type pacing struct {
 	pace *Pace
@@ -43,17 +54,11 @@ func (t pacing) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Query().Has("watch") || strings.HasSuffix(request.URL.Path, "/eviction") {
 		return t.next.RoundTrip(request)
 	}
-	if pause := t.pace.reserve(time.Now()); pause > 0 {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-request.Context().Done():
-			if request.Body != nil {
-				_ = request.Body.Close() // a RoundTripper must close the body, also on errors
-			}
-			return nil, request.Context().Err()
+	if err := t.pace.wait(request.Context()); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // a RoundTripper must close the body, also on errors
 		}
+		return nil, err
 	}
 	response, err := t.next.RoundTrip(request)
 	if err == nil {
@@ -65,7 +70,32 @@ func (t pacing) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the wrapped transport, for client-go.
 func (t pacing) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// reserve returns how long a request must wait.
+// wait returns when the request may be sent, or with the error of the context when that ends before.
+func (p *Pace) wait(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	pause := p.reserve(time.Now())
+	if pause <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reserve returns how long the request whose turn it is must wait: 1/slowestPace seconds at most.
 func (p *Pace) reserve(now time.Time) time.Duration {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

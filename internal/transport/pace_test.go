@@ -1,10 +1,15 @@
 package transport
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -38,6 +43,79 @@ func TestPace(t *testing.T) {
 			t.Errorf("requests still wait for %s at %.0f a second, though none is refused any more", pause, p.rate)
 		}
 	}
+}
+
+// answers is a server in memory: it refuses all while busy, and records the paths of what it accepts.
+type answers struct {
+	mutex    sync.Mutex
+	busy     bool
+	accepted []string
+}
+
+func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.busy {
+		return &http.Response{StatusCode: http.StatusTooManyRequests, Body: http.NoBody}, nil
+	}
+	a.accepted = append(a.accepted, request.URL.Path)
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+// TestPaceRecovers sends 500 requests at once while the pace is slowest, of which 200 are canceled soon: at that rate the last
+// one would wait for 100 s. The server accepts all again, so the rate rises while they wait. All others are sent in the order in
+// which they came, in the time in which a rate that rises from slowestPace to Ceiling in 30 s allows so many: 8.8 s.
+func TestPaceRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &answers{busy: true}
+		p := &Pace{Ceiling: 200}
+		client := p.Transport(server)
+		send := func(ctx context.Context, path string) error {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://server"+path, nil)
+			if err != nil {
+				return err
+			}
+			response, err := client.RoundTrip(request)
+			if err == nil {
+				err = response.Body.Close()
+			}
+			return err
+		}
+		for p.rate != slowestPace {
+			if err := send(t.Context(), "/refused"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		server.busy = false
+		short, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var want []string
+		begun := time.Now()
+		for i := range 500 {
+			path, ctx := "/"+strings.Repeat("x", i), t.Context()
+			if canceled := i >= 100 && i < 300; canceled {
+				ctx = short
+			} else {
+				want = append(want, path)
+			}
+			all.Go(func() {
+				if err := send(ctx, path); err != nil && !errors.Is(err, ctx.Err()) {
+					t.Errorf("request %d: %v", i, err)
+				}
+			})
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		cancel()
+		all.Wait()
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("the last request was sent after %s", took)
+		}
+		if !slices.Equal(server.accepted, want) {
+			t.Errorf("%d requests are sent, want %d, in the order in which they came", len(server.accepted), len(want))
+		}
+	})
 }
 
 // TestPaceLeaves checks that watches and evictions neither wait nor slow others down.
