@@ -20,7 +20,8 @@
 // A virtual pod of a buffer runs where the plan has room for it. Nothing waits for that room: its launches pause after the
 // first futile round. After each pause one claim is tried.
 //
-// A virtual pod of a workload has a node launched for it once. If its room is taken, it gets another when it exists.
+// A virtual pod of a workload has a node launched for it once. If its room is taken, it gets another when it exists. If the
+// claim is gone before it has become a node, another is launched, as for pending pods.
 //
 // A taint that its NodePool does not name, or the lack of a label that it has, is a cause if the node has run no pod
 // (cause.go), whichever the owners are. After three such nodes in a row, launches from the pool pause for the pods that

@@ -20,8 +20,9 @@ import (
 type Launches struct {
 	launches []*launch
 	counters map[string]*counter
-	// replicas are the UIDs of the virtual pods of workloads for which a claim was created.
-	replicas map[string]bool
+	// replicas are the virtual pods of workloads for which a claim was created, by UID with the latest one, unless that is
+	// gone and has not become a node.
+	replicas map[string]string
 }
 
 // Launched records the claims that were created for a plan on the snapshot. A claim whose pods all wait for a cause is
@@ -35,7 +36,7 @@ func (l *Launches) Launched(snap *model.Snapshot, claims []plan.NewClaim) {
 			o := l.counter(ownerOf(pods[0]), "launches for "+ownerName(pods[0]))
 			for _, p := range pods {
 				if m.pods[p.UID] = true; p.Virtual == model.VirtualReplica {
-					l.launchedFor(p)
+					l.launchedFor(p, c.Name)
 				}
 				if o.counts(snap, p) {
 					o.pods[p.UID] = time.Time{}
@@ -52,12 +53,12 @@ func (l *Launches) Launched(snap *model.Snapshot, claims []plan.NewClaim) {
 	}
 }
 
-// launchedFor records that a claim was created for the virtual pod of a workload.
-func (l *Launches) launchedFor(p *model.Pod) {
+// launchedFor records that the claim was created for the virtual pod of a workload.
+func (l *Launches) launchedFor(p *model.Pod, claim string) {
 	if l.replicas == nil {
-		l.replicas = map[string]bool{}
+		l.replicas = map[string]string{}
 	}
-	l.replicas[p.UID] = true
+	l.replicas[p.UID] = claim
 }
 
 // Empty reports whether no launch and no pause is remembered: Judge does nothing then, whenever it is called.
@@ -194,6 +195,13 @@ func (l *Launches) observe(snap *model.Snapshot, p *plan.Provision) {
 	byClaim := make(map[string]*launch, len(l.launches))
 	for _, m := range l.launches {
 		m.observe(snap)
+		if m.lost(snap) {
+			for uid := range m.pods {
+				if l.replicas[uid] == m.claim {
+					delete(l.replicas, uid)
+				}
+			}
+		}
 		byClaim[m.claim] = m
 	}
 	waiting := map[string]bool{}

@@ -262,56 +262,108 @@ func TestRoomOfBuffer(t *testing.T) {
 	}
 }
 
+// ask adds virtual pods of the ReplicaSet.
+func (w *world) ask(names ...string) {
+	for _, name := range names {
+		w.pend(name)
+		pod := w.pods[name]
+		pod.Virtual = model.VirtualReplica
+		w.pods[name] = pod
+	}
+}
+
+// launchVirtual is a pass that plans claims, by name with their virtual pods. It returns those that are launched.
+func (w *world) launchVirtual(t *testing.T, planned map[string][]string) []string {
+	t.Helper()
+	virtual, p := w.snapshot().VirtualPods(), &plan.Provision{Virtual: &plan.Provision{}}
+	for _, name := range slices.Sorted(maps.Keys(planned)) {
+		claim := plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid"}
+		for _, pod := range planned[name] {
+			claim.Pods = append(claim.Pods, virtual[pod])
+		}
+		p.Virtual.Claims = append(p.Virtual.Claims, claim)
+		p.Virtual.Order = append(p.Virtual.Order, claim.Pods...)
+	}
+	kept := w.judge(p).Virtual
+	w.launches.Launched(w.snapshot(), kept.Claims)
+	var names []string
+	pods := 0
+	for _, c := range kept.Claims {
+		names, pods = append(names, c.Name), pods+len(c.Pods)
+		w.launched++
+		w.nodes[c.Name] = model.NodeSpec{Name: c.Name, UID: c.Name, Claim: c.Name, ClaimUID: c.Name, Pool: "p", Created: w.now, Stage: model.Launching}
+	}
+	if len(kept.Order) != pods {
+		t.Errorf("the plan has %d pods in its order and %d on its claims", len(kept.Order), pods)
+	}
+	return names
+}
+
 // TestReplicasOnce: a virtual pod of a workload has a node launched for it once, also if another pod takes its room. With
 // others that have none yet it may be on a further node, and when it exists, or is asked for anew, it gets one.
 func TestReplicasOnce(t *testing.T) {
 	w := newWorld()
-	ask := func(names ...string) {
-		for _, name := range names {
-			w.pend(name)
-			pod := w.pods[name]
-			pod.Virtual = model.VirtualReplica
-			w.pods[name] = pod
-		}
-	}
-	// launched returns the claims of those planned, by name with the pods, that are launched.
-	launched := func(planned map[string][]string) []string {
-		virtual, p := w.snapshot().VirtualPods(), &plan.Provision{Virtual: &plan.Provision{}}
-		for _, name := range slices.Sorted(maps.Keys(planned)) {
-			claim := plan.NewClaim{Name: name, Pool: "p", PoolUID: "pool-uid"}
-			for _, pod := range planned[name] {
-				claim.Pods = append(claim.Pods, virtual[pod])
-			}
-			p.Virtual.Claims = append(p.Virtual.Claims, claim)
-			p.Virtual.Order = append(p.Virtual.Order, claim.Pods...)
-		}
-		kept := w.judge(p).Virtual
-		w.launches.Launched(w.snapshot(), kept.Claims)
-		var names []string
-		pods := 0
-		for _, claim := range kept.Claims {
-			names, pods = append(names, claim.Name), pods+len(claim.Pods)
-		}
-		if len(kept.Order) != pods {
-			t.Errorf("the plan has %d pods in its order and %d on its claims", len(kept.Order), pods)
-		}
-		return names
-	}
+	launched := func(planned map[string][]string) []string { return w.launchVirtual(t, planned) }
 	check := func(when string, got []string, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
 	}
-	ask("a", "b", "c")
+	w.ask("a", "b", "c")
 	check("at first", launched(map[string][]string{"1": {"a"}, "2": {"b"}}), "1", "2")
 	check("when their room is taken", launched(map[string][]string{"3": {"a", "b"}, "4": {"c"}}), "4")
-	ask("d")
+	w.ask("d")
 	check("with one that is new", launched(map[string][]string{"5": {"a", "d"}, "6": {"b"}}), "5")
 	delete(w.pods, "a")
 	check("when one exists", launched(map[string][]string{"7": {"b"}}))
-	ask("a")
+	w.ask("a")
 	check("when it is asked for again", launched(map[string][]string{"8": {"a"}, "9": {"b", "c"}}), "8")
+}
+
+// TestReplicasAgain: when the claim for a virtual pod is gone before it has become a node, another one is launched, also if an
+// earlier one for the pod exists. When the node has joined, none is.
+func TestReplicasAgain(t *testing.T) {
+	w := newWorld()
+	w.ask("a", "b")
+	check := func(when, claim string, pods []string, want bool) {
+		t.Helper()
+		if got := len(w.launchVirtual(t, map[string][]string{claim: pods})) > 0; got != want {
+			t.Errorf("%s: launched: %t, want %t", when, got, want)
+		}
+		w.now = w.now.Add(time.Second)
+	}
+	check("at first", "1", []string{"a"}, true)
+	check("while it is launched", "2", []string{"a"}, false)
+	delete(w.nodes, "1")
+	check("when the cloud has no capacity", "3", []string{"a"}, true)
+	check("while another is launched, and the first is remembered", "4", []string{"a"}, false)
+	check("with a pod that has none", "5", []string{"a", "b"}, true)
+	delete(w.nodes, "3")
+	check("when an earlier claim is gone", "6", []string{"a", "b"}, false)
+	delete(w.nodes, "5")
+	check("when the latest claim is gone", "7", []string{"a", "b"}, true)
+	w.joins("7", model.Registered)
+	w.pass(time.Second)
+	delete(w.nodes, "7")
+	check("when a node is gone", "8", []string{"a", "b"}, false)
+}
+
+// TestReplicasPause: claims for a virtual pod whose machines never register pause like those for pending pods.
+func TestReplicasPause(t *testing.T) {
+	w := newWorld()
+	w.ask("a")
+	w.loop(6*time.Hour, func(i int) bool {
+		claim := fmt.Sprintf("claim-%d", i)
+		if len(w.launchVirtual(t, map[string][]string{claim: {"a"}})) == 0 {
+			return false
+		}
+		w.joins(claim, model.Launched)
+		w.pass(15 * time.Minute)
+		delete(w.nodes, claim)
+		return true
+	})
+	w.wantLoop(t, "never registered")
 }
 
 // TestSlowFailures: nodes that never register, and whose claims are given up 15 minutes after the launch.

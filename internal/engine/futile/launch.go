@@ -58,6 +58,11 @@ func (m *launch) observe(snap *model.Snapshot) {
 	}
 }
 
+// lost reports whether the claim is gone and has not become a node, as when the cloud has no capacity.
+func (m *launch) lost(snap *model.Snapshot) bool {
+	return m.stage < model.Registered && m.current(snap) == nil
+}
+
 // removed updates the launch from its node, if it is that, as it was before its removal began.
 func (m *launch) removed(n *model.NodeSpec) {
 	if n.Claim != m.claim || m.uid != "" && n.ClaimUID != m.uid {

@@ -65,15 +65,15 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 }
 
 // once returns the plan of the virtual pods without the claims that are only for pods of workloads for which a claim was
-// created before. Another pod has taken their room: kube-scheduler binds pods that find room before this controller sees
+// created before, unless it was lost. Another pod has taken their room: kube-scheduler binds pods that find room before this controller sees
 // them. Until they exist, the pod that does not find room may be another one, or none.
 func (l *Launches) once(snap *model.Snapshot, p *plan.Provision) *plan.Provision {
 	if len(l.replicas) == 0 {
 		return p
 	}
 	virtual := snap.VirtualPods()
-	maps.DeleteFunc(l.replicas, func(uid string, _ bool) bool { return virtual[uid] == nil })
-	again := func(pod *model.Pod) bool { return l.replicas[pod.UID] }
+	maps.DeleteFunc(l.replicas, func(uid, _ string) bool { return virtual[uid] == nil })
+	again := func(pod *model.Pod) bool { return l.replicas[pod.UID] != "" }
 	part, waits := *p, map[string]bool{}
 	part.Claims = slices.DeleteFunc(slices.Clone(p.Claims), func(c plan.NewClaim) bool {
 		if len(c.Pods) == 0 || slices.ContainsFunc(c.Pods, func(pod *model.Pod) bool { return !again(pod) }) {
