@@ -1,5 +1,5 @@
 // Package wire reads pods from the API server without what no code reads: before a pod is decoded, its environments,
-// mounts, probes, statuses of containers and managed fields are cut out of its bytes, which are not copied before.
+// mounts, probes, statuses of containers and managed fields are cut out of its bytes. Those of watches are not copied before.
 //
 //	watch --frame--> WatchEvent --Raw--> cut --> v1.Pod.Unmarshal --> convert.Trim
 //

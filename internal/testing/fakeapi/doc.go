@@ -4,7 +4,7 @@
 //	Sample: the objects of 20 nodes, as kube-apiserver stored them
 //	   |                    times the number of blocks
 //	   v
-//	shelf (shelf.go) <-- written, deleted objects -- requests (write.go, change.go)
+//	shelf (shelf.go) <-- written, deleted objects -- requests (write.go, delete.go)
 //	   |  index, newest version, log of changes
 //	   v
 //	LIST and WATCH (list.go, watch.go): protobuf or JSON, whole objects or metadata (frame.go): bytes of a template with
