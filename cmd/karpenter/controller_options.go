@@ -231,7 +231,7 @@ func (o *controllerOptions) readSelector() error {
 		return cli.UsageErrorf("--pool-selector is %q: %w", o.selectorText, err)
 	}
 	if o.electionName == defaultElection && !o.noElection {
-		return cli.UsageErrorf("--pool-selector is set and --leader-election-name is not: each controller of a cluster needs a Lease of its own")
+		return cli.UsageErrorf("--pool-selector is set and --leader-election-name has its default: each controller of a cluster needs a Lease of its own")
 	}
 	o.selection = karpv1.Selection{Selector: selector}
 	return nil

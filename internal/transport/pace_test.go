@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -56,10 +57,10 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.busy {
-		return &http.Response{StatusCode: http.StatusTooManyRequests, Body: http.NoBody}, nil
+		return &http.Response{StatusCode: http.StatusTooManyRequests, Body: io.NopCloser(strings.NewReader(""))}, nil
 	}
 	a.accepted = append(a.accepted, request.URL.Path)
-	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
 // TestPaceRecovers sends 500 requests at once while the pace is slowest, of which 200 are canceled soon: at that rate the last
