@@ -63,5 +63,6 @@ func (o *controllerOptions) captured(now time.Time) capture.Options {
 	nodePrice := math.Max(0, float64(o.placement.NodePrice)) / model.Nano // negative for none
 	return capture.Options{Now: now, PreferencePolicy: o.preferencePolicy, MinValuesPolicy: o.minValuesPolicy, NodeOverheadPrice: nodePrice,
 		PackingEffort: max(1, o.placement.Effort), WorkBudget: o.workBudget, SchedulerConfig: o.schedulerConfig,
-		PriorityCutoff: o.pods.PriorityCutoff, NewPodDelay: metav1.Duration{Duration: o.pods.Delay}, UnreadyBrake: o.brakeText}
+		PriorityCutoff: o.pods.PriorityCutoff, NewPodDelay: metav1.Duration{Duration: o.pods.Delay}, UnreadyBrake: o.brakeText,
+		Replicas: o.proactive, PoolSelector: o.selectorText}
 }

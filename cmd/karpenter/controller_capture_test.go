@@ -69,6 +69,9 @@ func TestCaptureOnSignal(t *testing.T) {
 	if err != nil || len(d.Input.Cluster) != 2 || d.Options.NewPodDelay.Duration != time.Minute {
 		t.Fatalf("%v: %s", err, text)
 	}
+	if !d.Options.Replicas || d.Options.PoolSelector != "cell=a" {
+		t.Errorf("the options are %+v", d.Options)
+	}
 	all := string(text)
 	if !strings.Contains(all, `"kind": "Pod"`) || !strings.Contains(all, `"kind": "DaemonSet"`) || strings.Contains(all, "secret") {
 		t.Errorf("the capture is %s", all)
@@ -83,7 +86,7 @@ func watching(t *testing.T, log logr.Logger) *wiring {
 		t.Fatal(err)
 	}
 	o := newControllerOptions()
-	o.pods.Delay = time.Minute
+	o.pods.Delay, o.proactive, o.selectorText = time.Minute, true, "cell=a"
 	p, err := newProcess(o)
 	if err != nil {
 		t.Fatal(err)

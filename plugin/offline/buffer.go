@@ -206,8 +206,12 @@ func (a *LaunchAnswer) writeBuffers(b *strings.Builder) {
 		b.WriteString(a.Buffers[i].line())
 	}
 	if a.Room != nil {
-		fmt.Fprintf(b, "room of CapacityBuffers: %s in addition, price %.4f USD per hour\n",
-			plural(len(a.Room.Nodes), "new node"), a.Room.PricePerHour)
+		of := "room of CapacityBuffers"
+		if len(a.Buffers) == 0 {
+			of = "pods that workloads are about to create"
+		}
+		fmt.Fprintf(b, "%s: %s in addition, price %.4f USD per hour\n",
+			of, plural(len(a.Room.Nodes), "new node"), a.Room.PricePerHour)
 	}
 }
 

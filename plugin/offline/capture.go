@@ -9,7 +9,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
@@ -42,6 +44,9 @@ func WriteCapture(path string, w *Manifests, p Policy, a Answer) error {
 			MaxPods: w.mostPods, Namespace: w.home},
 		Answer: text,
 	}
+	if w.options != nil { // of a controller
+		document.Options.Replicas, document.Options.PoolSelector = w.options.Replicas, w.options.PoolSelector
+	}
 	if _, disrupt := a.(*DisruptAnswer); disrupt {
 		e := &p.Economics
 		document.Options.Disrupt = &capture.Disrupt{UntilStable: p.UntilStable, Payback: metav1.Duration{Duration: e.Payback},
@@ -65,6 +70,7 @@ func (o *Manifests) readCapture(origin string, text []byte) {
 
 func (o *Manifests) takeCapture(origin string, document *capture.Document) {
 	o.sale, o.options, o.denied = document.Input.Sale, &document.Options, document.Input.Denied
+	o.readSelection(origin)
 	o.whole = o.whole || len(document.Input.Cluster) > 0
 	o.home = cmp.Or(o.home, document.Options.Namespace)
 	for _, s := range document.Input.Buffers {
@@ -76,6 +82,19 @@ func (o *Manifests) takeCapture(origin string, document *capture.Document) {
 	for i, text := range document.Input.Cluster {
 		o.readLive(fmt.Sprintf("%s: input.cluster[%d]", origin, i), text)
 	}
+}
+
+// readSelection reads the selector of the controller's pools.
+func (o *Manifests) readSelection(origin string) {
+	if o.options.PoolSelector == "" {
+		return
+	}
+	selector, err := labels.Parse(o.options.PoolSelector)
+	if err != nil {
+		o.problem(fmt.Errorf("%s: options.poolSelector: %w", origin, err))
+		return
+	}
+	o.selection = karpv1.Selection{Selector: selector}
 }
 
 // readLive adds an object of a cluster.

@@ -124,6 +124,8 @@ type reading struct {
 	providerLabels []string
 	// options are those of a capture that was read, nil for none.
 	options *capture.Options
+	// selection selects the pools of the controller that has written the capture.
+	selection karpv1.Selection
 	// keep stores the original objects of files and of the cluster, for a capture.
 	keep          bool
 	given, seenIn []json.RawMessage

@@ -42,7 +42,7 @@ type idlePod struct {
 
 // mirror shows all objects to a new state, those first that others depend on.
 func (o *Manifests) mirror() *mirror {
-	m := &mirror{State: state.New(state.Config{Declared: o.sale.Declared, Classes: o.classes, DefaultSpread: o.defaultSpread, Pods: o.podRules})}
+	m := &mirror{State: state.New(o.config())}
 	m.Expect(len(o.pods))
 	m.Advance(o.now)
 	for _, other := range o.others.list {
@@ -63,6 +63,13 @@ func (o *Manifests) mirror() *mirror {
 	m.ask(o)
 	m.judge(o)
 	return m
+}
+
+// config returns the configuration of the state: as far as it depends on the controller only, that of a capture of one.
+func (o *Manifests) config() state.Config {
+	c := state.Config{Declared: o.sale.Declared, Classes: o.classes, DefaultSpread: o.defaultSpread, Pods: o.podRules, Selection: o.selection}
+	c.Replicas = o.options != nil && o.options.Replicas
+	return c
 }
 
 // show shows objects to the state.

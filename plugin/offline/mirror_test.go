@@ -72,7 +72,7 @@ var sameSpecs = gocmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(mo
 // more than once.
 func watched(t *testing.T, o *Manifests, seed uint64) *mirror {
 	t.Helper()
-	m := &mirror{State: state.New(state.Config{Declared: o.sale.Declared, Classes: o.classes, DefaultSpread: o.defaultSpread, Pods: o.podRules})}
+	m := &mirror{State: state.New(o.config())}
 	m.Advance(o.now)
 	for controller, by := range o.templates {
 		m.Creates(controller, by)
@@ -189,6 +189,7 @@ func TestMirrorIsTheControllers(t *testing.T) {
 // unshown are the fields that no object of a file sets, and why.
 var unshown = map[string]string{
 	"NodeSpec.NominatedUntil": "the loop of the controller sets it",
+	"PoolSpec.Elsewhere":      "TestCaptureOfController: only --pool-selector sets it",
 	"PoolSpec.Refused":        "TestRefusedPools",
 	"PoolSpec.BudgetError":    "the API server refuses such budgets",
 	"PoolSpec.Blocked":        "TestRefusedPools",

@@ -58,7 +58,11 @@ type Options struct {
 	PriorityCutoff *int32          `json:"priorityCutoff,omitempty"`
 	NewPodDelay    metav1.Duration `json:"newPodDelay,omitzero"`
 	UnreadyBrake   string          `json:"unreadyBrake,omitempty"`
-	MaxPods        int             `json:"maxPods,omitempty"`
+	// Replicas says that the pods which workloads are about to create are planned, and PoolSelector is the selector of the
+	// controller's pools, "" for all. Only captures of controllers have them.
+	Replicas     bool   `json:"replicas,omitempty"`
+	PoolSelector string `json:"poolSelector,omitempty"`
+	MaxPods      int    `json:"maxPods,omitempty"`
 	// Namespace is that of objects without one; empty means default.
 	Namespace string `json:"namespace,omitempty"`
 	// Disrupt is set if the decision was about disruption.
