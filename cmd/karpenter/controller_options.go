@@ -237,6 +237,14 @@ func (o *controllerOptions) readSelector() error {
 	return nil
 }
 
+// checkSelection refuses a selector by labels that pools and their claims do not have in common.
+func (o *controllerOptions) checkSelection(rules karpv1.LabelRules) error {
+	if err := o.selection.Validate(rules); err != nil {
+		return cli.UsageErrorf("--pool-selector is %q: %w", o.selectorText, err)
+	}
+	return nil
+}
+
 // readService reads the port from the name of the Service.
 func (o *controllerOptions) readService() error {
 	name, port, hasPort := strings.Cut(o.service, ":")

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/karpenter-go/karpenter/internal/cloud/aws"
+	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/plugin/cli"
 )
@@ -113,6 +116,28 @@ func TestControllerPlacement(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, o.placement); diff != "" || len(o.defaultSpread) != c.spread {
 			t.Errorf("%v: %d default constraints, want %d; placement (-want +got):\n%s", c.arguments, len(o.defaultSpread), c.spread, diff)
+		}
+	}
+}
+
+// TestControllerRefusesASelector checks that labels of the provider select no pools: their values are chosen for each
+// node.
+func TestControllerRefusesASelector(t *testing.T) {
+	rules := convert.NewVocabulary(aws.Declared()).Rules
+	for selector, refused := range map[string]string{
+		"example.org/cell=a": "", "karpenter.sh/nodepool in (a, b)": "", "karpenter.k8s.aws/instance-family=m5": "karpenter.k8s.aws/instance-family",
+		"example.org/cell=a,kubernetes.io/arch=arm64": "kubernetes.io/arch", "karpenter.k8s.aws/ec2nodeclass=default": "karpenter.k8s.aws/ec2nodeclass",
+	} {
+		o, err := readOptions(t, nil, "--cloud-provider=aws", "--cluster-name=c", "--pool-selector="+selector, "--leader-election-name=own")
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch err := o.checkSelection(rules); {
+		case refused == "" && err != nil:
+			t.Errorf("%s: %v", selector, err)
+		case refused != "" && (err == nil || cli.ExitCode(err) != cli.ExitCode(cli.UsageErrorf("")) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("--pool-selector is %q: the label %s is", selector, refused))):
+			t.Errorf("%s: error %v, want one of usage that names %s", selector, err, refused)
 		}
 	}
 }

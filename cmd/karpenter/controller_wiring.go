@@ -270,6 +270,9 @@ func (w *wiring) addStore(ctx context.Context) error {
 		return fmt.Errorf("setting up the store: %w", err)
 	}
 	w.store = store
+	if err := w.o.checkSelection(store.Vocabulary().Rules); err != nil {
+		return err
+	}
 	if provider, ok := w.provider.(cloud.Overlaid); ok && w.o.on.On(gates.NodeOverlay) {
 		provider.SetOverlay(store.Overlaid)
 	}

@@ -50,10 +50,25 @@ func Pool(pool *karpv1.NodePool, v *Vocabulary) model.PoolSpec {
 	if refused = addEconomics(&spec, pool.Annotations); spec.Blocked == nil {
 		spec.Blocked = refused
 	}
-	if !v.Selection.AdmitsPool(pool) {
+	switch undecided := undecided(pool, v); {
+	case spec.Blocked == nil && undecided != nil:
+		spec.Blocked = undecided
+	case !v.Selection.AdmitsPool(pool):
 		leave(&spec)
 	}
 	return spec
+}
+
+// undecided rejects a pool whose requirements have a label of the selector: claims could have values that the template
+// has not, and be another controller's.
+func undecided(pool *karpv1.NodePool, v *Vocabulary) *model.Rejection {
+	for i, r := range pool.Spec.Template.Spec.Requirements {
+		if v.Selection.Names(r.Key) {
+			return refuse(fmt.Sprintf("spec.template.spec.requirements[%d].key", i),
+				"--pool-selector names the label %s, which must have one value: set it in spec.template.metadata.labels", r.Key)
+		}
+	}
+	return nil
 }
 
 // leave blocks a pool that is another controller's, which reports what is wrong with it. It launches nodes only if nothing

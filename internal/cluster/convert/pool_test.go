@@ -122,6 +122,14 @@ func TestPoolElsewhere(t *testing.T) {
 		{"ours, a bad annotation", "team=shop", "uid: p1", "uid: p1, annotations: {karpenter-go.github.io/payback: long}",
 			"metadata.annotations[karpenter-go.github.io/payback]", false, false},
 		{"a bad requirement", "team=bank", "operator: Gte", "operator: Near", "spec.template.spec.requirements[1].operator", false, true},
+		{"a requirement with the label", "example.com/cell=a", "key: example.com/size", "key: example.com/cell",
+			"spec.template.spec.requirements[1].key", false, false},
+		{"ours, a requirement with the label", "team=shop,!example.com/cell", "key: example.com/size", "key: example.com/cell",
+			"spec.template.spec.requirements[1].key", false, false},
+		{"not ready, a requirement with the label", "team=bank,!example.com/size", `{type: Ready, status: "True",`,
+			`{type: Ready, status: "False", reason: Other,`, "status.conditions[Ready]", false, true},
+		{"ours by its name, a requirement with it", "karpenter.sh/nodepool=pool", "key: example.com/size, operator: Gte, values: [\"4\"], minValues: 2",
+			"key: karpenter.sh/nodepool, operator: In, values: [pool]", "", false, false},
 		{"it is static", "team=bank", "weight: 10", "replicas: 2", "spec.template.metadata.labels", false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
