@@ -126,7 +126,8 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.electionName, "leader-election-name", defaultElection, "name of the Lease")
 	f.StringVar(&o.electionNamespace, "leader-election-namespace", "", "namespace of the Lease (default: the one that the program runs in, kube-system outside a cluster)")
 	f.DurationVar(&o.electionLease, "leader-election-lease", 15*time.Second, "how long a leader that does not renew its Lease remains leader")
-	f.StringVar(&o.selectorText, "pool-selector", "", "label selector of the NodePools that this controller manages, by the labels of their templates and "+karpv1.LabelNodePool+"; other controllers, each with its own Lease, manage the others (default: all)")
+	f.StringVar(&o.selectorText, "pool-selector", "", "label selector of the NodePools that this controller manages, by the labels of their "+
+		"templates and "+karpv1.LabelNodePool+"; other controllers, each with its own Lease, manage the others (default: all)")
 	f.Int64Var(&o.memoryLimit, "memory-limit", -1, "memory limit of the container, in bytes, 64Mi or more; 90 % of it become Go's soft limit; -1 for none")
 	f.Int64Var(&o.cpuRequests, "cpu-requests", 1000, "CPU request of the container, in millicores (accepted; concurrency does not depend on it)")
 	f.StringVar(&o.service, "karpenter-service", "", "name of the Service that leads here, by which the API server finds the conversion webhook (NAME:PORT if its port is not --webhook-port); without one older versions of the API are not served")
@@ -231,7 +232,8 @@ func (o *controllerOptions) readSelector() error {
 		return cli.UsageErrorf("--pool-selector is %q: %w", o.selectorText, err)
 	}
 	if o.electionName == defaultElection && !o.noElection {
-		return cli.UsageErrorf("--pool-selector is set and --leader-election-name has its default: each controller of a cluster needs a Lease of its own")
+		return cli.UsageErrorf("--pool-selector is set and --leader-election-name has its default: " +
+			"each controller of a cluster needs a Lease of its own")
 	}
 	o.selection = karpv1.Selection{Selector: selector}
 	return nil

@@ -125,8 +125,10 @@ func TestControllerPlacement(t *testing.T) {
 func TestControllerRefusesASelector(t *testing.T) {
 	rules := convert.NewVocabulary(aws.Declared()).Rules
 	for selector, refused := range map[string]string{
-		"example.org/cell=a": "", "karpenter.sh/nodepool in (a, b)": "", "karpenter.k8s.aws/instance-family=m5": "karpenter.k8s.aws/instance-family",
-		"example.org/cell=a,kubernetes.io/arch=arm64": "kubernetes.io/arch", "karpenter.k8s.aws/ec2nodeclass=default": "karpenter.k8s.aws/ec2nodeclass",
+		"example.org/cell=a": "", "karpenter.sh/nodepool in (a, b)": "",
+		"karpenter.k8s.aws/instance-family=m5":        "karpenter.k8s.aws/instance-family",
+		"example.org/cell=a,kubernetes.io/arch=arm64": "kubernetes.io/arch",
+		"karpenter.k8s.aws/ec2nodeclass=default":      "karpenter.k8s.aws/ec2nodeclass",
 	} {
 		o, err := readOptions(t, nil, "--cloud-provider=aws", "--cluster-name=c", "--pool-selector="+selector, "--leader-election-name=own")
 		if err != nil {

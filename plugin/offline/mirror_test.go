@@ -189,11 +189,10 @@ func TestMirrorIsTheControllers(t *testing.T) {
 // unshown are the fields that no object of a file sets, and why.
 var unshown = map[string]string{
 	"NodeSpec.NominatedUntil": "the loop of the controller sets it",
-	"PoolSpec.Elsewhere":      "TestCaptureOfController: only --pool-selector sets it",
 	"PoolSpec.Refused":        "TestRefusedPools",
 	"PoolSpec.BudgetError":    "the API server refuses such budgets",
 	"PoolSpec.Blocked":        "TestRefusedPools",
-	"PoolSpec.Elsewhere":      "the flag --pool-selector sets it",
+	"PoolSpec.Elsewhere":      "TestCaptureOfController: only --pool-selector sets it",
 	"Pod.Unknown":             "the model numbers all resources of so few objects",
 	"Pod.Nominated":           "only controllers nominate pods",
 	"Pod.NoNewNode":           "the flags --priority-cutoff and --new-pod-delay set it",

@@ -24,7 +24,8 @@ func TestFlowSchemas(t *testing.T) {
 	lease := decode[flowcontrolv1.FlowSchema](t, r, "FlowSchema", "karpenter-leader-election").Spec.Rules
 	rule := flowcontrolv1.ResourcePolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
 		Verbs: []string{"get", "create", "update"}, Namespaces: []string{"elsewhere"}}
-	if diff := cmp.Diff([]flowcontrolv1.ResourcePolicyRule{rule}, lease[0].ResourceRules); diff != "" || len(lease) != 1 || lease[0].NonResourceRules != nil {
+	if diff := cmp.Diff([]flowcontrolv1.ResourcePolicyRule{rule}, lease[0].ResourceRules); diff != "" || len(lease) != 1 ||
+		lease[0].NonResourceRules != nil {
 		t.Errorf("the schema of the Lease has %d rules (-want +got):\n%s", len(lease), diff)
 	}
 	all := decode[flowcontrolv1.FlowSchema](t, r, "FlowSchema", "karpenter").Spec.Rules[0].ResourceRules[0]

@@ -291,7 +291,8 @@ func (w *world) launchVirtual(t *testing.T, planned map[string][]string) []strin
 	for _, c := range kept.Claims {
 		names, pods = append(names, c.Name), pods+len(c.Pods)
 		w.launched++
-		w.nodes[c.Name] = model.NodeSpec{Name: c.Name, UID: c.Name, Claim: c.Name, ClaimUID: c.Name, Pool: "p", Created: w.now, Stage: model.Launching}
+		w.nodes[c.Name] = model.NodeSpec{Name: c.Name, UID: c.Name, Claim: c.Name, ClaimUID: c.Name, Pool: "p",
+			Created: w.now, Stage: model.Launching}
 	}
 	if len(kept.Order) != pods {
 		t.Errorf("the plan has %d pods in its order and %d on its claims", len(kept.Order), pods)

@@ -65,8 +65,8 @@ func (l *Launches) restrain(snap *model.Snapshot, p *plan.Provision) *plan.Provi
 }
 
 // once returns the plan of the virtual pods without the claims that are only for pods of workloads for which a claim was
-// created before, unless it was lost. Another pod has taken their room: kube-scheduler binds pods that find room before this controller sees
-// them. Until they exist, the pod that does not find room may be another one, or none.
+// created before, unless it was lost. Another pod has taken their room: kube-scheduler binds pods that find room before this
+// controller sees them. Until they exist, the pod that does not find room may be another one, or none.
 func (l *Launches) once(snap *model.Snapshot, p *plan.Provision) *plan.Provision {
 	if len(l.replicas) == 0 {
 		return p
