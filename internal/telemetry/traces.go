@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -56,8 +55,9 @@ const mostTraced = 4096
 
 // NewTraces returns nil unless the environment names an endpoint for traces. Everything else follows from the standard
 // variables too: OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and others
-// (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). The protocol is http/protobuf. It
-// returns an error for variables that cannot be read. An endpoint that does not answer is none; it is logged.
+// (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). The protocol is http/protobuf.
+// Attributes of OTEL_RESOURCE_ATTRIBUTES that cannot be read are logged and left out. An endpoint that does not answer is
+// no error; it is logged.
 func NewTraces(ctx context.Context, version string, log logr.Logger) (*Traces, error) {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")+os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" ||
 		strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
@@ -69,8 +69,8 @@ func NewTraces(ctx context.Context, version string, log logr.Logger) (*Traces, e
 	}
 	described, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "karpenter"),
 		attribute.String("service.version", version)), resource.WithTelemetrySDK(), resource.WithFromEnv())
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("setting up traces: %w", err), exporter.Shutdown(ctx))
+	if err != nil { // the resource has what could be read
+		log.Error(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES is %q: %w", os.Getenv("OTEL_RESOURCE_ATTRIBUTES"), err), "setting up traces")
 	}
 	sometimes := &rate.Sometimes{First: 1, Interval: 5 * time.Minute}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -24,13 +27,13 @@ import (
 type receiver struct {
 	mutex sync.Mutex
 	spans []*tracev1.Span
-	// service is the name of the service that has sent the spans.
-	service string
+	// resource has the attributes of the service that has sent the spans.
+	resource map[string]string
 }
 
 func receive(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{}
+	r := &receiver{resource: map[string]string{}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
 		sent := &collector.ExportTraceServiceRequest{}
@@ -42,9 +45,7 @@ func receive(t *testing.T) *receiver {
 		defer r.mutex.Unlock()
 		for _, resource := range sent.ResourceSpans {
 			for _, a := range resource.Resource.Attributes {
-				if a.Key == "service.name" {
-					r.service = a.Value.GetStringValue()
-				}
+				r.resource[a.Key] = a.Value.GetStringValue()
 			}
 			for _, scope := range resource.ScopeSpans {
 				r.spans = append(r.spans, scope.Spans...)
@@ -151,8 +152,8 @@ func TestTraces(t *testing.T) {
 	if diff := cmp.Diff(want, r.text(begun)); diff != "" {
 		t.Errorf("spans (-want +got):\n%s", diff)
 	}
-	if r.service != "karpenter" {
-		t.Errorf("the service is %q", r.service)
+	if name := r.resource["service.name"]; name != "karpenter" {
+		t.Errorf("the service is %q", name)
 	}
 }
 
@@ -175,6 +176,45 @@ func TestTracesGoOn(t *testing.T) {
 		!slices.Equal(r.spans[0].ParentSpanId, r.spans[1].ParentSpanId) {
 		t.Fatalf("the spans are %v, want two of one parent", r.spans)
 	}
+}
+
+// TestTracesResource: of attributes that cannot all be read, the others are sent, and the log names the variable.
+func TestTracesResource(t *testing.T) {
+	for attributes, want := range map[string]map[string]string{
+		"cluster":             {},
+		"cluster,team=blue":   {"team": "blue"},
+		"cluster=a,team=blue": {"cluster": "a", "team": "blue"},
+	} {
+		t.Run(attributes, func(t *testing.T) {
+			r := receive(t)
+			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", attributes)
+			t.Setenv("OTEL_SERVICE_NAME", "other")
+			log, lines := recorded()
+			traces, err := NewTraces(t.Context(), "1.2.3", log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			traces.Pass("abc", Span{Name: "provision"})
+			if err := traces.Shutdown(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			maps.DeleteFunc(r.resource, func(key, _ string) bool { return strings.HasPrefix(key, "telemetry.sdk.") })
+			want["service.name"], want["service.version"] = "other", "1.2.3"
+			if diff := cmp.Diff(want, r.resource); diff != "" {
+				t.Errorf("attributes (-want +got):\n%s", diff)
+			}
+			named := strings.Contains(strings.Join(*lines, "\n"), `OTEL_RESOURCE_ATTRIBUTES is \"`+attributes+`\"`)
+			if malformed := !strings.HasPrefix(attributes, "cluster="); named != malformed {
+				t.Errorf("the log is %q", *lines)
+			}
+		})
+	}
+}
+
+// recorded returns a log and its lines.
+func recorded() (logr.Logger, *[]string) {
+	var lines []string
+	return funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}), &lines
 }
 
 // TestTracesOff: without an endpoint, or where the environment switches traces off, there are none.
