@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,17 +52,23 @@ type tracedClaim struct {
 // mostTraced is the number of claims above which those whose spans have ended are forgotten, and all if too few have.
 const mostTraced = 4096
 
-// NewTraces returns nil unless the environment names an endpoint for traces. Everything else follows from the standard
-// variables too: OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and others
-// (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). The protocol is http/protobuf.
-// Attributes of OTEL_RESOURCE_ATTRIBUTES that cannot be read are logged and left out. An endpoint that does not answer is
-// no error; it is logged.
+// NewTraces returns nil unless the environment names an endpoint for traces, and logs one that is not a URL. Everything
+// else follows from the standard variables too: OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and
+// others (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). The protocol is
+// http/protobuf; another one is logged. Attributes of OTEL_RESOURCE_ATTRIBUTES that cannot be read are logged and left
+// out. An endpoint that does not answer is no error; it is logged.
 func NewTraces(ctx context.Context, version string, log logr.Logger) (*Traces, error) {
-	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")+os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" ||
-		strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
+	to, err := endpointOfTraces()
+	if err != nil {
+		log.Error(err, "setting up traces")
+	}
+	if to == nil {
 		return nil, nil //nolint:nilnil // nil sends nothing
 	}
-	exporter, err := otlptracehttp.New(ctx)
+	if err := checkProtocol(); err != nil {
+		log.Error(err, "setting up traces")
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to.String()))
 	if err != nil {
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}
@@ -76,6 +81,7 @@ func NewTraces(ctx context.Context, version string, log logr.Logger) (*Traces, e
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		sometimes.Do(func() { log.Error(err, "sending traces") })
 	}))
+	log.Info("sending traces", "url", to.String())
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(described), sdktrace.WithIDGenerator(ids{}))
 	return &Traces{provider: provider, tracer: provider.Tracer("github.com/karpenter-go/karpenter"),
 		claims: map[string]*tracedClaim{}, nodes: map[string]string{}}, nil

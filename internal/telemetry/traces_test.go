@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -208,6 +209,72 @@ func TestTracesResource(t *testing.T) {
 				t.Errorf("the log is %q", *lines)
 			}
 		})
+	}
+}
+
+// TestTracesEndpoint: an endpoint that is no URL is logged and there are no traces, and the log says where others go.
+func TestTracesEndpoint(t *testing.T) {
+	const (
+		base, whole, protocol = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
+		want                  = ": want http://HOST:PORT or https://HOST:PORT; no traces are sent"
+	)
+	for name, c := range map[string]struct {
+		environment map[string]string
+		url, fault  string
+	}{
+		"no scheme":             {map[string]string{base: "localhost:4318"}, "", base + ` is "localhost:4318"` + want},
+		"an address":            {map[string]string{base: "127.0.0.1:14318"}, "", base + ` is "127.0.0.1:14318"` + want},
+		"no host":               {map[string]string{base: "http://:4318"}, "", base + ` is "http://:4318"` + want},
+		"another scheme":        {map[string]string{whole: "grpc://a:4317"}, "", whole + ` is "grpc://a:4317"` + want},
+		"no scheme for traces":  {map[string]string{base: "http://a:1", whole: "b:1"}, "", whole + ` is "b:1"` + want},
+		"switched off":          {map[string]string{base: "localhost:4318", "OTEL_SDK_DISABLED": "true"}, "", ""},
+		"base":                  {map[string]string{base: "http://a:4318"}, "http://a:4318/v1/traces", ""},
+		"base with a path":      {map[string]string{base: " HTTPS://a/otlp/ "}, "https://a/otlp/v1/traces", ""},
+		"insecure does not win": {map[string]string{base: "https://a", "OTEL_EXPORTER_OTLP_INSECURE": "true"}, "https://a/v1/traces", ""},
+		"for traces":            {map[string]string{base: "b:1", whole: "http://u:p@a:4318/x"}, "http://a:4318/x", ""},
+		"for traces, no path":   {map[string]string{whole: "http://a:4318"}, "http://a:4318/", ""},
+		"http/protobuf":         {map[string]string{base: "http://a:1", protocol: "http/protobuf"}, "http://a:1/v1/traces", ""},
+		"another protocol": {map[string]string{base: "http://a:1", protocol: "grpc"}, "http://a:1/v1/traces",
+			protocol + ` is "grpc": traces are sent as http/protobuf, the only protocol that is spoken`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for key, value := range c.environment {
+				t.Setenv(key, value)
+			}
+			log, lines := recorded()
+			traces, err := NewTraces(t.Context(), "", log)
+			if err != nil || (traces != nil) != (c.url != "") {
+				t.Errorf("traces are %v: %v", traces, err)
+			}
+			if traces != nil {
+				t.Cleanup(func() { _ = traces.Shutdown(context.WithoutCancel(t.Context())) })
+			}
+			var expected []string
+			if c.fault != "" {
+				expected = append(expected, fmt.Sprintf(`"msg"="setting up traces" "error"=%q`, c.fault))
+			}
+			if c.url != "" {
+				expected = append(expected, `"level"=0 "msg"="sending traces" "url"="`+c.url+`"`)
+			}
+			if diff := cmp.Diff(expected, *lines); diff != "" {
+				t.Errorf("log (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTracesScheme: traces go to the URL that is logged, whatever OTEL_EXPORTER_OTLP_INSECURE says of other protocols.
+func TestTracesScheme(t *testing.T) {
+	r := receive(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_INSECURE", "false")
+	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+	traces, err := NewTraces(t.Context(), "", logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	traces.Pass("abc", Span{Name: "provision"})
+	if err := traces.Shutdown(t.Context()); err != nil || len(r.spans) != 1 {
+		t.Errorf("%d spans have arrived: %v", len(r.spans), err)
 	}
 }
 
