@@ -7,8 +7,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -26,7 +29,10 @@ func main() {
 	flags.StringVar(&o.address, "address", "127.0.0.1:0", "address to listen on")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "file for the kubeconfig (default: standard output)")
 	_ = flags.Parse(os.Args[1:]) // which exits on errors
-	if err := serve(o); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := serve(ctx, o, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "fakeapi: %v\n", err)
 		os.Exit(1)
 	}
@@ -37,23 +43,11 @@ type options struct {
 	nodes, minor                int
 }
 
-// serve runs until a signal.
-func serve(o options) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	of := fakeapi.Options{Minor: o.minor}
-	if o.sample != "" {
-		text, err := os.ReadFile(o.sample)
-		if err != nil {
-			return fmt.Errorf("reading the sample, which make scale takes: %w", err)
-		}
-		of.Sample = &fakeapi.Sample{}
-		if err := json.Unmarshal(text, of.Sample); err != nil {
-			return fmt.Errorf("reading the sample: %w", err)
-		}
-		if of.Blocks = o.nodes / len(of.Sample.Nodes); o.nodes%len(of.Sample.Nodes) != 0 {
-			return fmt.Errorf("-nodes is %d, want a multiple of %d", o.nodes, len(of.Sample.Nodes))
-		}
+// serve runs until the end of the context. It writes to messages where it serves.
+func serve(ctx context.Context, o options, messages io.Writer) error {
+	of, err := o.read()
+	if err != nil {
+		return err
 	}
 	server, err := fakeapi.New(of)
 	if err != nil {
@@ -69,11 +63,37 @@ func serve(o options) error {
 	if err != nil {
 		return err
 	}
-	if o.kubeconfig == "" {
+	place := o.kubeconfig
+	if place == "" {
+		place = "on standard output"
 		fmt.Print(string(text))
 	} else if err := os.WriteFile(o.kubeconfig, text, 0o600); err != nil {
 		return err
 	}
+	fmt.Fprintf(messages, "serving at %s, kubeconfig %s\n", running.URL(), place)
 	<-ctx.Done()
 	return nil
+}
+
+// read returns what to serve.
+func (o options) read() (of fakeapi.Options, err error) {
+	of.Minor = o.minor
+	if o.sample == "" {
+		return of, nil
+	}
+	text, err := os.ReadFile(o.sample)
+	if errors.Is(err, fs.ErrNotExist) {
+		return of, fmt.Errorf("there is no sample (%w): take one by make scale, or serve an empty cluster by -sample \"\"", err)
+	}
+	of.Sample = &fakeapi.Sample{}
+	if err == nil {
+		err = json.Unmarshal(text, of.Sample)
+	}
+	if err != nil {
+		return of, fmt.Errorf("reading the sample: %w", err)
+	}
+	if of.Blocks = o.nodes / len(of.Sample.Nodes); o.nodes%len(of.Sample.Nodes) != 0 {
+		return of, fmt.Errorf("-nodes is %d, want a multiple of %d", o.nodes, len(of.Sample.Nodes))
+	}
+	return of, nil
 }

@@ -36,10 +36,13 @@ func (r *Running) Close() {
 	r.http.Close()
 }
 
+// URL returns where it serves.
+func (r *Running) URL() string { return r.http.URL }
+
 // Kubeconfig returns a kubeconfig whose requests are counted under the name of the client.
 func (r *Running) Kubeconfig(name string) ([]byte, error) {
 	made := api.NewConfig()
-	made.Clusters["fake"] = &api.Cluster{Server: r.http.URL,
+	made.Clusters["fake"] = &api.Cluster{Server: r.URL(),
 		CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.http.Certificate().Raw})}
 	made.AuthInfos["fake"] = &api.AuthInfo{Token: name}
 	made.Contexts["fake"] = &api.Context{Cluster: "fake", AuthInfo: "fake"}
