@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -79,7 +80,9 @@ func NewTraces(ctx context.Context, version string, log logr.Logger) (*Traces, e
 	}
 	sometimes := &rate.Sometimes{First: 1, Interval: 5 * time.Minute}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		sometimes.Do(func() { log.Error(err, "sending traces") })
+		if !errors.Is(err, resource.ErrPartialResource) { // the provider reads the variable again
+			sometimes.Do(func() { log.Error(err, "sending traces") })
+		}
 	}))
 	log.Info("sending traces", "url", to.String())
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(described), sdktrace.WithIDGenerator(ids{}))

@@ -204,9 +204,18 @@ func TestTracesResource(t *testing.T) {
 			if diff := cmp.Diff(want, r.resource); diff != "" {
 				t.Errorf("attributes (-want +got):\n%s", diff)
 			}
-			named := strings.Contains(strings.Join(*lines, "\n"), `OTEL_RESOURCE_ATTRIBUTES is \"`+attributes+`\"`)
-			if malformed := !strings.HasPrefix(attributes, "cluster="); named != malformed {
-				t.Errorf("the log is %q", *lines)
+			var faults []string
+			for _, line := range *lines {
+				if strings.Contains(line, `"error"=`) {
+					faults = append(faults, line)
+				}
+			}
+			if strings.HasPrefix(attributes, "cluster=") {
+				if len(faults) > 0 {
+					t.Errorf("the log has %q", faults)
+				}
+			} else if len(faults) != 1 || !strings.Contains(faults[0], `OTEL_RESOURCE_ATTRIBUTES is \"`+attributes+`\"`) {
+				t.Errorf("the log has %q, want one error with the variable", faults)
 			}
 		})
 	}
