@@ -51,7 +51,9 @@ func (r *Reporter) decided(t *pass) {
 		r.Log.Error(o.Err, "recording the outcome of launches on their NodePool")
 	}
 	r.measure(t)
-	r.Metrics.Traces.Planned(t.id, t.decided, names(t.plan.AllClaims())...)
+	if r.Metrics.Traces != nil {
+		r.Metrics.Traces.Planned(t.id, t.decided, names(t.plan.AllClaims())...)
+	}
 	telemetry.LogSlow(r.log(t), t.decided.Sub(t.began))
 }
 

@@ -73,14 +73,13 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	}
 	w.blind.Store(denied)
 	// 2. Evaluate.
-	sightings, err := w.own(ctx, sightings)
+	claims, err := w.claimsOf(ctx, sightings)
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	held, err := w.held(ctx, sightings)
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
+	// Other controllers poll for their machines themselves.
+	sightings = slices.DeleteFunc(sightings, func(s Sighting) bool { return claims[s.Instances[0]].Other })
+	held := w.held(ctx, sightings, claims)
 	// 3. Act.
 	for _, sighting := range sightings {
 		act := w.react
@@ -120,8 +119,8 @@ type Held struct {
 	Troubled, Held int
 }
 
-// own returns the sightings without those of other controllers' machines: these poll for themselves.
-func (w *Watcher) own(ctx context.Context, sightings []Sighting) ([]Sighting, error) {
+// claimsOf returns the claims of the machines, by instance.
+func (w *Watcher) claimsOf(ctx context.Context, sightings []Sighting) (map[string]Claim, error) {
 	var ids []string
 	for _, s := range sightings {
 		ids = append(ids, s.Instances...)
@@ -130,20 +129,12 @@ func (w *Watcher) own(ctx context.Context, sightings []Sighting) ([]Sighting, er
 	if err != nil {
 		return nil, fmt.Errorf("finding the claims of %d impaired machines: %w", len(ids), err)
 	}
-	return slices.DeleteFunc(sightings, func(s Sighting) bool { return claims[s.Instances[0]].Other }), nil
+	return claims, nil
 }
 
 // held returns the machines with failing checks that are not replaced yet. A machine counts if its claim would be
 // deleted, or its drain shortened. Machines without a decision stay as well and are polled again.
-func (w *Watcher) held(ctx context.Context, sightings []Sighting) (map[string]bool, error) {
-	var ids []string
-	for _, s := range sightings {
-		ids = append(ids, s.Instances...)
-	}
-	claims, err := w.opts.Claims(ctx, ids)
-	if err != nil {
-		return nil, fmt.Errorf("finding the claims of %d impaired machines: %w", len(ids), err)
-	}
+func (w *Watcher) held(ctx context.Context, sightings []Sighting, claims map[string]Claim) map[string]bool {
 	slices.SortStableFunc(sightings, func(a, b Sighting) int { return a.Sent.Compare(b.Sent) })
 	held, rules := map[string]bool{}, w.rules()
 	var failing []Decision
@@ -167,7 +158,7 @@ func (w *Watcher) held(ctx context.Context, sightings []Sighting) (map[string]bo
 		}
 	}
 	notify(w.opts.Observer.Held, Held{Troubled: len(failing), Held: len(held)})
-	return held, nil
+	return held
 }
 
 // may calls May if it is set and there are decisions to make.
