@@ -59,13 +59,13 @@ func TestBytesOfACluster(t *testing.T) {
 	options := CacheOptions(nil, func(error) {})
 	var informers []toolscache.SharedIndexInformer
 	fill := func(n int, make func(i int) client.Object, indexers toolscache.Indexers) int64 {
-		before := inUse()
+		before := heap()
 		c := crowd{n, make}
 		lw := &toolscache.ListWatch{ListWithContextFunc: c.list, WatchFuncWithContext: c.watch}
 		ref, _ := state.RefOf(make(0))
 		informers = append(informers, filled(t, s.handler(ref.Kind), options.NewInformer(lw, make(0), 0, indexers), options.DefaultTransform))
 		s.Snapshot(start)
-		return inUse() - before
+		return heap() - before
 	}
 	node, claim, pod := template(t, "node"), template(t, "claim"), template(t, "pod")
 	pair := fill(nodes, func(i int) client.Object { return made(t, claim, &karpv1.NodeClaim{}, "NNNNN", i) }, toolscache.Indexers{
@@ -145,12 +145,4 @@ func filled(t *testing.T, handler toolscache.ResourceEventHandler, informer tool
 		t.Fatal("the informer does not sync")
 	}
 	return informer
-}
-
-func inUse() int64 {
-	runtime.GC()
-	runtime.GC() // what the first one unmarks is swept
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -41,11 +41,7 @@ func readDelete(body []byte) (*metav1.DeleteOptions, error) {
 }
 
 func (q request) removed(options *metav1.DeleteOptions) (ref, error) {
-	r, err := q.found()
-	if err != nil {
-		return r, err
-	}
-	content, err := r.whole()
+	r, content, err := q.stored()
 	if err != nil {
 		return r, err
 	}
@@ -111,11 +107,7 @@ func (q request) evict(body []byte) (ref, error) {
 	} else if _, _, err := decoder.Decode(body, nil, eviction); err != nil {
 		return ref{}, apierrors.NewBadRequest(err.Error())
 	}
-	r, err := q.found()
-	if err != nil {
-		return r, err
-	}
-	content, err := r.whole()
+	r, content, err := q.stored()
 	if err != nil {
 		return r, err
 	}
@@ -202,11 +194,7 @@ func (q request) bind(body []byte) (ref, error) {
 	if err != nil {
 		return ref{}, apierrors.NewBadRequest(err.Error())
 	}
-	r, err := q.found()
-	if err != nil {
-		return r, err
-	}
-	content, err := r.whole()
+	r, content, err := q.stored()
 	if err != nil {
 		return r, err
 	}

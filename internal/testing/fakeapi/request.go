@@ -100,6 +100,16 @@ func (q request) found() (ref, error) {
 	return r, nil
 }
 
+// stored is found with the content of the object.
+func (q request) stored() (ref, *unstructured.Unstructured, error) {
+	r, err := q.found()
+	if err != nil {
+		return r, nil, err
+	}
+	content, err := r.whole()
+	return r, content, err
+}
+
 // reply writes one object.
 func (q request) reply(w http.ResponseWriter, verb string, r ref) {
 	code := http.StatusOK
