@@ -85,7 +85,8 @@ func (s *nodeSums) over(key sumKey, nodes []*model.Node, length int, add func(su
 	return sum
 }
 
-// differ determines the difference between the nodes before and now, and reports whether it is small.
+// differ determines the difference between the nodes before and now, and reports whether it is small. Snapshots never write
+// into the list of nodes of another one, so lists of one length are the same if they begin in the same place.
 func (s *nodeSums) differ(before, now []*model.Node) bool {
 	same := func(a, b []*model.Node) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 	if !same(s.before, before) || !same(s.now, now) {
