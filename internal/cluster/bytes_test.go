@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strconv"
 	"strings"
@@ -54,6 +55,9 @@ func (c crowd) watch(_ context.Context, o metav1.ListOptions) (watch.Interface, 
 // TestBytesOfACluster bounds the memory of a node with its claim, and of a pod: in the informers with their indexes, in the
 // store and in its snapshots. The objects are as large as those of make scale.
 func TestBytesOfACluster(t *testing.T) {
+	if withoutMutationDetector(t) {
+		return
+	}
 	const nodes, podsPerNode, mostPair, mostPod = 1000, 20, 13 << 10, 1200
 	s := newStore(t, Config{Provider: &shop{}})
 	options := CacheOptions(nil, func(error) {})
@@ -96,6 +100,24 @@ func TestBytesOfACluster(t *testing.T) {
 		t.Errorf("%d bytes for each pod, want %d at most", pods, mostPod)
 	}
 	runtime.KeepAlive(informers)
+}
+
+// withoutMutationDetector runs the test in a process of its own where client-go keeps a second copy of each cached object,
+// and reports whether it did. client-go reads the variable when the program starts.
+func withoutMutationDetector(t *testing.T) bool {
+	t.Helper()
+	const detector = "KUBE_CACHE_MUTATION_DETECTOR"
+	if on, _ := strconv.ParseBool(os.Getenv(detector)); !on {
+		return false
+	}
+	run := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", "^"+t.Name()+"$")
+	run.Env = append(os.Environ(), detector+"=false")
+	out, err := run.CombinedOutput()
+	t.Logf("without %s:\n%s", detector, out)
+	if err != nil {
+		t.Errorf("without %s: %v", detector, err)
+	}
+	return true
 }
 
 // template returns an object of testdata as JSON. NNNNN, MMMMM and TTT in it are numbers.
