@@ -42,7 +42,7 @@ type importRule struct {
 // and sync/atomic to single files, and package time to its types.
 var pureStandard = []string{
 	"bytes", "cmp", "container/heap", "crypto/sha256", "encoding/...", "errors", "fmt", "hash/fnv", "iter", "maps",
-	"math", "math/bits", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
+	"math", "math/big", "math/bits", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf8",
 }
 
 // operatorsOnly are the packages that only operators and developers need: the plugin's answers, the demo and the sandbox
@@ -342,6 +342,12 @@ var importRules = []importRule{
 		never:   []string{"./internal/engine/..."},
 		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/quantity"},
 		because: "in which order preferences are dropped follows from the pods alone, not from where they fit",
+	},
+	{
+		from:    "./internal/engine/allocation",
+		never:   []string{"./internal/engine/..."},
+		except:  []string{"./internal/engine/label", "./internal/engine/model", "./internal/engine/pause", "./internal/engine/quantity"},
+		because: "a bill divides the prices of what is there; what would be cheaper is not its business",
 	},
 	{
 		from:    "./internal/engine/spotshare",

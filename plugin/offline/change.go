@@ -227,7 +227,7 @@ func workloadNameOf(pod *corev1.Pod) string {
 	if !owned || ownedByNode(pod) {
 		return ""
 	}
-	top := topOwner(model.Owner{Kind: of.kind, Name: of.name}, pod.Labels["pod-template-hash"])
+	top := model.Owner{Kind: of.kind, Name: of.name}.Workload(pod.Labels, pod.CreationTimestamp.Time)
 	return of.namespace + "/" + top.Kind + "/" + top.Name
 }
 

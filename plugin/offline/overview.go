@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -116,20 +115,12 @@ func (o *Overview) nodeOf(snap *model.Snapshot, n *model.Node, f *view.Fleet, at
 	return v
 }
 
-// workloadOwner returns the controller of a pod, a Deployment in place of its ReplicaSet. The UID holds the namespace, so
-// that owners of the same name in two namespaces differ.
+// workloadOwner returns the workload of a pod. The UID holds the namespace, so that owners of the same name in two
+// namespaces differ.
 func workloadOwner(p *model.Pod) model.Owner {
-	o := topOwner(model.Owner{Kind: p.Controller.Kind, Name: p.Controller.Name}, p.Labels["pod-template-hash"])
+	o := p.Controller.Workload(p.Labels, p.Created)
 	if o.UID = p.Namespace; o.Kind == "" {
 		o.Name = p.Name
-	}
-	return o
-}
-
-// topOwner returns the Deployment in place of its ReplicaSet, whose name ends in the hash of the pods' template.
-func topOwner(o model.Owner, hash string) model.Owner {
-	if name, of := strings.CutSuffix(o.Name, "-"+hash); of && hash != "" && o.Kind == "ReplicaSet" {
-		o.Kind, o.Name = "Deployment", name
 	}
 	return o
 }
