@@ -2,8 +2,10 @@ package offline
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -19,6 +21,93 @@ type blocker struct {
 	view.Blocker
 	lift *Change
 	at   time.Time
+}
+
+// savings are the blockers, and which of their savings are computed. What is computed is kept.
+type savings struct {
+	mu sync.Mutex // guards the elements of the list
+	// turn has an entry while savings are computed.
+	turn chan struct{}
+	list func() []blocker
+}
+
+// Savings returns what keeps nodes with the price of these nodes, the highest first, and by how much the fleet at rest is
+// cheaper without each. It computes savings in this order, and stops when that took longer than a time; a further call goes
+// on. It ends early with the context. tell is given what is known after each.
+func (o *Overview) Savings(ctx context.Context, longest time.Duration, tell func(*view.Savings)) (*view.Savings, error) {
+	s := &o.saved
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	list := s.list()
+	base, err := o.Plan(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i, began := 0, time.Now(); i < len(list); i++ {
+		b := &list[i]
+		if b.Known || b.lift == nil {
+			continue
+		}
+		if time.Since(began) > longest {
+			stopped := s.soFar()
+			stopped.Stopped = true
+			return stopped, nil
+		}
+		if err := o.lift(ctx, b, base); err != nil {
+			return nil, err
+		}
+		tell(s.soFar())
+	}
+	return s.soFar(), nil
+}
+
+// Blockers returns what keeps nodes with the price of these nodes, without waiting for savings.
+func (o *Overview) Blockers() *view.Savings { return o.saved.soFar() }
+
+// lift computes the saving without the blocker. One that cannot be lifted is listed without a saving from then on.
+func (o *Overview) lift(ctx context.Context, b *blocker, base *view.Plan) error {
+	changed, refused := o.changed(b.lift)
+	var lifted *view.Plan
+	if refused == nil {
+		var err error
+		if lifted, err = changed.Plan(ctx, nil); err != nil {
+			return err
+		}
+	}
+	o.saved.mu.Lock()
+	defer o.saved.mu.Unlock()
+	if refused != nil {
+		b.lift = nil
+		return nil
+	}
+	b.Saving, b.Known = max(0, base.After.Price-lifted.After.Price), true
+	return nil
+}
+
+// soFar returns what is known of the blockers now.
+func (s *savings) soFar() *view.Savings {
+	list := s.list()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := &view.Savings{Blockers: make([]view.Blocker, len(list))}
+	for i := range list {
+		b := &known.Blockers[i]
+		*b = list[i].Blocker
+		if b.Fixed = list[i].lift == nil; !b.Fixed {
+			known.Of++
+		}
+		if b.Known {
+			known.Done++
+		}
+	}
+	return known
 }
 
 // findBlockers groups the nodes that are kept now by what keeps them, the most expensive first. Nodes that are kept

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -276,6 +275,17 @@ type WhatIf struct {
 	Cost view.Cost
 }
 
+// Steps is the number of steps of both plans.
+func (w *WhatIf) Steps() int {
+	n := 0
+	for _, p := range []*view.Plan{w.Without, w.With} {
+		if p != nil {
+			n += len(p.Steps)
+		}
+	}
+	return n
+}
+
 // changed returns the overview of what was read with the change.
 func (o *Overview) changed(c *Change) (*Overview, error) {
 	o.converting.Lock()
@@ -291,13 +301,15 @@ func (o *Overview) changed(c *Change) (*Overview, error) {
 	return w.Overview(&policy), nil
 }
 
-// WhatIf plans with and without the change. It ends early with the context.
-func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps int)) (*WhatIf, error) {
+// WhatIf plans with and without the change. It ends early with the context. tell is given the plans so far, With nil before
+// that one has begun.
+func (o *Overview) WhatIf(ctx context.Context, c *Change, tell func(*WhatIf)) (*WhatIf, error) {
 	other, err := o.changed(c)
 	if err != nil {
 		return nil, err
 	}
-	without, err := o.Plan(ctx, progress)
+	answer := &WhatIf{}
+	answer.Without, err = o.Plan(ctx, func(p *view.Plan) { tell(&WhatIf{Without: p}) })
 	if err != nil {
 		return nil, err
 	}
@@ -310,12 +322,13 @@ func (o *Overview) WhatIf(ctx context.Context, c *Change, progress func(steps in
 		}
 		other.lost, other.lostBy = gone, "Zone lost"
 	}
-	with, err := other.Plan(ctx, progress)
+	answer.With, err = other.Plan(ctx, func(p *view.Plan) { tell(&WhatIf{Without: answer.Without, With: p}) })
 	if err != nil {
 		return nil, err
 	}
-	list, _ := warnings(o, other)
-	return &WhatIf{Without: without, With: with, Warnings: list, Cost: other.costOf(other.rest)}, nil
+	answer.Warnings, _ = warnings(o, other)
+	answer.Cost = other.costOf(other.rest)
+	return answer, nil
 }
 
 // lose records the loss of nodes as a step.
@@ -323,50 +336,3 @@ func (r *planRecorder) lose(names []string, reason string) {
 	r.d.last = r.d.last.Without(names...)
 	r.plan.Steps = append(r.plan.Steps, view.Step{Reason: reason, Remove: names, Price: figuresFor(r.d.figures(r.d.last)).Price})
 }
-
-// Savings returns what keeps nodes, with the price of the nodes that it keeps, the highest first. For the first ones it
-// also returns by how much the fleet at rest is cheaper without it. It ends early with the context; progress is told
-// how many of these are computed, of how many.
-func (o *Overview) Savings(ctx context.Context, progress func(done, of int)) ([]view.Blocker, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	found := o.findBlockers()
-	base, err := o.Plan(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	most := min(len(found), mostLifted)
-	deadline := time.Duration(0)
-	for i := range found[:most] {
-		if progress != nil {
-			progress(i, most)
-		}
-		began := time.Now()
-		b := &found[i]
-		if b.lift == nil || deadline > longestLifts {
-			continue
-		}
-		changed, err := o.changed(b.lift)
-		if err != nil {
-			continue // what cannot be lifted is listed without a saving
-		}
-		lifted, err := changed.Plan(ctx, nil)
-		if err != nil {
-			return nil, err
-		}
-		b.Saving, b.Known = max(0, base.After.Price-lifted.After.Price), true
-		deadline += time.Since(began)
-	}
-	list := make([]view.Blocker, 0, len(found))
-	for i := range found {
-		list = append(list, found[i].Blocker)
-	}
-	return list, nil
-}
-
-// The limits of the savings that are computed: how many, and for how long in all.
-const (
-	mostLifted   = 12
-	longestLifts = 90 * time.Second
-)

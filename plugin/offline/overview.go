@@ -43,6 +43,7 @@ type Overview struct {
 	rest     *model.Snapshot
 	lost     []string
 	lostBy   string
+	saved    savings
 }
 
 // Overview converts the objects once, and returns what the page shows of them.
@@ -50,6 +51,7 @@ func (o *Manifests) Overview(p *Policy) *Overview {
 	reading := &Overview{w: o, policy: *p, removed: o.removals(), from: o.mirror(), planning: make(chan struct{}, 1)}
 	reading.snap = reading.from.Snapshot(o.now)
 	reading.decide, reading.disruptNow = sync.OnceValue(reading.decision), sync.OnceValue(reading.disruption)
+	reading.saved.turn, reading.saved.list = make(chan struct{}, 1), sync.OnceValue(reading.findBlockers)
 	return reading
 }
 
@@ -240,8 +242,9 @@ func (o *Overview) Node(name string) string {
 }
 
 // Plan launches nodes for pending pods, and then returns the steps until no further one is worthwhile. It ends early with
-// the context; what is done by then is lost. The plan is made once: later callers wait for it. progress is called with the number of steps so far.
-func (o *Overview) Plan(ctx context.Context, progress func(steps int)) (*view.Plan, error) {
+// the context; what is done by then is lost. The plan is made once: later callers wait for it. tell is given the plan so far,
+// which must not be changed, first without a step, then after each round; nil for nothing.
+func (o *Overview) Plan(ctx context.Context, tell func(*view.Plan)) (*view.Plan, error) {
 	select {
 	case o.planning <- struct{}{}:
 		defer func() { <-o.planning }()
@@ -259,7 +262,7 @@ func (o *Overview) Plan(ctx context.Context, progress func(steps int)) (*view.Pl
 		recorder.lose(o.lost, o.lostBy)
 	}
 	recorder.d.launch()
-	if err := recorder.removeAll(ctx, progress); err != nil {
+	if err := recorder.removeAll(ctx, tell); err != nil {
 		return nil, err
 	}
 	o.plan, o.rest = recorder.finish(), recorder.d.last
@@ -270,13 +273,13 @@ func (o *Overview) Plan(ctx context.Context, progress func(steps int)) (*view.Pl
 }
 
 // removeAll proposes steps until there is none, and lets time pass as --until-stable does.
-func (r *planRecorder) removeAll(ctx context.Context, progress func(int)) error {
+func (r *planRecorder) removeAll(ctx context.Context, tell func(*view.Plan)) error {
 	for len(r.d.steps) < mostSteps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if progress != nil {
-			progress(len(r.plan.Steps))
+		if tell != nil {
+			tell(r.soFar())
 		}
 		if !r.d.next() {
 			return nil
@@ -344,9 +347,18 @@ func (r *planRecorder) step(s *decidedStep, next *model.Snapshot) {
 }
 
 func (r *planRecorder) finish() *view.Plan {
-	r.plan.After = figuresFor(r.d.figures(r.d.last))
-	r.plan.Fleet.Normalize()
-	return r.plan
+	p := r.soFar()
+	p.Fleet.Normalize()
+	return p
+}
+
+// soFar returns the plan of the steps so far. Its fleet is a copy, which is not in the order of view.Fleet.Normalize.
+func (r *planRecorder) soFar() *view.Plan {
+	p, f := *r.plan, *r.plan.Fleet
+	p.Steps, p.After = slices.Clone(p.Steps), figuresFor(r.d.figures(r.d.last))
+	f.Nodes, f.Workloads = slices.Clone(f.Nodes), slices.Clone(f.Workloads)
+	p.Fleet = &f
+	return &p
 }
 
 // pendingPools returns the pools of a refusal, the closest to a place first.

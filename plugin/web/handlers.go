@@ -40,8 +40,9 @@ type shown struct {
 	// Canvas says that the script paints the picture.
 	Canvas bool
 	Sheet  *view.Sheet
-	// Waiting is what is being computed, in words, if the view is not ready. Empty is what to do if there is nothing.
-	Waiting, Empty string
+	// Waiting is what is being computed, in words, if the view is not ready: it has no sheet then, or one of what is known.
+	// Stopped says what was not computed. Empty is what to do if there is nothing.
+	Waiting, Stopped, Empty string
 	// Command is the command that says the same.
 	Command  string
 	Controls []control
@@ -97,7 +98,7 @@ func (s *Server) view(name string, show func(*request) (*shown, error)) http.Han
 		if v, err := strconv.Atoi(q.Get("w")); err == nil {
 			req.width = min(max(v, leastWidth), mostWidth)
 		}
-		if format != "" {
+		if format != "" && format != "view" {
 			req.patience = longPatience
 		}
 		reading, err := s.current(r.Context(), req.patience)
@@ -181,15 +182,16 @@ func write(w http.ResponseWriter, r *http.Request, format string, at *reading, n
 	var out bytes.Buffer
 	var err error
 	kind := ""
-	failed := v.Problem != "" && v.Sheet == nil // beside an answer, a problem is a warning
-	if v.Sheet == nil {                         // a what-if without a change
+	failed := v.Problem != "" && v.Sheet == nil                          // beside an answer, a problem is a warning
+	waiting := v.Waiting != "" && (format != "view" || v.Picture == nil) // documents are complete
+	if v.Sheet == nil {                                                  // a what-if without a change
 		v.Sheet, v.Picture = &view.Sheet{}, &picture.Picture{}
 	}
 	switch {
 	case failed:
 		http.Error(w, v.Problem, http.StatusBadRequest)
 		return
-	case v.Waiting != "":
+	case waiting:
 		http.Error(w, "the view is not ready", http.StatusServiceUnavailable)
 		return
 	case format == "json":
@@ -318,6 +320,17 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) {
 func same(a, b string) bool {
 	var one, other any
 	return yaml.UnmarshalStrict([]byte(a), &one) == nil && yaml.UnmarshalStrict([]byte(b), &other) == nil && reflect.DeepEqual(one, other)
+}
+
+// goOn computes further savings.
+func (s *Server) goOn(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	reading := s.reading
+	s.mu.Unlock()
+	if reading != nil {
+		reading.savings.again()
+	}
+	http.Redirect(w, r, "/savings", http.StatusSeeOther)
 }
 
 // cancel stops what is computed for a what-if.

@@ -9,17 +9,18 @@ import (
 // wanted is how long a job goes on after it was last asked for. An open page asks every second.
 const wanted = 10 * time.Second
 
-// job computes a value once, in the background, and is canceled if no request asks for it anymore.
+// job computes a value once, in the background, and is canceled if no request asks for it anymore. compute tells what the
+// value is so far, which is not changed after that.
 type job[T any] struct {
-	compute func(ctx context.Context, progress func(done, of int)) (T, error)
+	compute func(ctx context.Context, tell func(T)) (T, error)
 
 	mu       sync.Mutex
 	started  bool
 	done     chan struct{}
 	cancel   context.CancelFunc
 	unwanted *time.Timer
-	steps    [2]int
 	value    T
+	told     bool
 	err      error
 }
 
@@ -71,10 +72,10 @@ func (j *job[T]) start() <-chan struct{} {
 }
 
 func (j *job[T]) run(ctx context.Context, done chan struct{}) {
-	value, err := j.compute(ctx, func(steps, of int) {
+	value, err := j.compute(ctx, func(partly T) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		j.steps = [2]int{steps, of}
+		j.value, j.told = partly, true
 	})
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -85,7 +86,9 @@ func (j *job[T]) run(ctx context.Context, done chan struct{}) {
 	if canceled && err != nil {
 		j.started = false // it may be asked for again
 	}
-	j.value, j.err = value, err
+	if j.err = err; err == nil {
+		j.value = value
+	}
 	close(done)
 }
 
@@ -105,9 +108,32 @@ func (j *job[T]) stop() {
 	}
 }
 
-// progress returns how far the job is; of is 0 if that is not known.
-func (j *job[T]) progress() (steps, of int) {
+// soon is how long a page waits for an answer of which a part is known.
+const soon = 300 * time.Millisecond
+
+// partly asks a job for a view. A page does not wait for the rest if a part is known.
+func partly[T any](r *request, j *job[T]) (value T, err error, ready bool) {
+	if value, err, ready = j.ask(r.ctx, min(soon, r.patience)); ready {
+		return value, err, ready
+	}
+	if _, known := j.soFar(); known && r.patience <= patience {
+		return value, nil, false
+	}
+	return j.ask(r.ctx, r.patience)
+}
+
+// again has a job that has ended compute once more when it is asked for, from what its value is.
+func (j *job[T]) again() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.steps[0], j.steps[1]
+	if j.unwanted == nil {
+		j.started = false
+	}
+}
+
+// soFar returns the value so far; known is false before compute has told one.
+func (j *job[T]) soFar() (value T, known bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.value, j.told
 }

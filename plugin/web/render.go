@@ -128,7 +128,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 			p.Hidden = append(p.Hidden, field{key, q.Get(key)})
 		}
 	}
-	if v.Waiting == "" && v.Sheet != nil {
+	if v.Sheet != nil {
 		p.Table = tableOf(name, q, v)
 		for _, format := range formats {
 			p.Exports = append(p.Exports, link{Text: format, URL: with(name, q, "format", format, "page", "")})

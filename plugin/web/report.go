@@ -86,8 +86,8 @@ func NewReport(ctx context.Context, o *offline.Overview, source string, examined
 	}
 	r.Sections = append(r.Sections, findings(examined))
 	plan, _, _ := at.plan.ask(ctx, noTimeout)
-	blockers, _, _ := at.savings.ask(ctx, noTimeout)
-	r.Summary = summary(plan, blockers)
+	saved, _, _ := at.savings.ask(ctx, noTimeout)
+	r.Summary = summary(plan, saved.Blockers)
 	return r, nil
 }
 

@@ -57,7 +57,7 @@ type reading struct {
 	cost    job[view.Cost]
 	pending job[[]view.Pending]
 	plan    job[*view.Plan]
-	savings job[[]view.Blocker]
+	savings job[*view.Savings]
 
 	mu      sync.Mutex
 	whatIfs []*whatIf // in the order in which they were asked for
@@ -139,6 +139,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /cost", s.access.session(s.costPart))
 	mux.HandleFunc("GET /events", s.access.session(s.events))
 	mux.HandleFunc("POST /what-if", s.access.session(s.bounded(s.ask)))
+	mux.HandleFunc("POST /go-on", s.access.session(s.bounded(s.goOn)))
 	mux.HandleFunc("POST /cancel", s.access.session(s.bounded(s.cancel)))
 	return s.access.guard(mux)
 }
@@ -156,7 +157,7 @@ func (s *Server) current(ctx context.Context, patience time.Duration) (*reading,
 		return last, nil
 	}
 	if s.loading == nil {
-		s.loading = &job[*offline.Overview]{compute: func(ctx context.Context, _ func(int, int)) (*offline.Overview, error) {
+		s.loading = &job[*offline.Overview]{compute: func(ctx context.Context, _ func(*offline.Overview)) (*offline.Overview, error) {
 			return s.options.Read(ctx)
 		}}
 	}
@@ -182,21 +183,26 @@ func (s *Server) current(ctx context.Context, patience time.Duration) (*reading,
 
 func newReading(o *offline.Overview, number int) *reading {
 	r := &reading{Overview: o, number: number, at: time.Now(), turns: make(chan struct{}, whatIfsAtOnce)}
-	r.fleet.compute = func(context.Context, func(int, int)) (*view.Fleet, error) { return o.Fleet(false), nil }
-	r.decided.compute = func(context.Context, func(int, int)) (*view.Fleet, error) { return o.Fleet(true), nil }
-	r.cost.compute = func(context.Context, func(int, int)) (view.Cost, error) { return o.Cost(), nil }
-	r.pending.compute = func(context.Context, func(int, int)) ([]view.Pending, error) { return o.Pending(), nil }
-	r.plan.compute = func(ctx context.Context, progress func(int, int)) (*view.Plan, error) {
-		return o.Plan(ctx, func(steps int) { progress(steps, 0) })
+	r.fleet.compute = func(context.Context, func(*view.Fleet)) (*view.Fleet, error) { return o.Fleet(false), nil }
+	r.decided.compute = func(_ context.Context, tell func(*view.Fleet)) (*view.Fleet, error) {
+		tell(o.Fleet(false))
+		return o.Fleet(true), nil
 	}
-	r.savings.compute = func(ctx context.Context, progress func(int, int)) ([]view.Blocker, error) {
+	r.cost.compute = func(context.Context, func(view.Cost)) (view.Cost, error) { return o.Cost(), nil }
+	r.pending.compute = func(context.Context, func([]view.Pending)) ([]view.Pending, error) { return o.Pending(), nil }
+	r.plan.compute = o.Plan
+	r.savings.compute = func(ctx context.Context, tell func(*view.Savings)) (*view.Savings, error) {
+		tell(o.Blockers())
 		if err := r.planned(ctx); err != nil {
 			return nil, err
 		}
-		return o.Savings(ctx, progress)
+		return o.Savings(ctx, longestSavings, tell)
 	}
 	return r
 }
+
+// longestSavings is how long savings are computed before the page asks whether to go on.
+const longestSavings = time.Minute
 
 // planned waits for the plan, which goes on as long as one of the views that need it is asked for.
 func (r *reading) planned(ctx context.Context) error {
@@ -244,8 +250,8 @@ func (r *reading) ifChanged(query string, change *offline.Change) (*whatIf, erro
 		return remove
 	})
 	w := &whatIf{query: query}
-	w.compute = func(ctx context.Context, progress func(int, int)) (*offline.WhatIf, error) {
-		return r.inTurn(ctx, change, progress)
+	w.compute = func(ctx context.Context, tell func(*offline.WhatIf)) (*offline.WhatIf, error) {
+		return r.inTurn(ctx, change, tell)
 	}
 	w.start()
 	r.whatIfs = append(r.whatIfs, w)
@@ -253,7 +259,7 @@ func (r *reading) ifChanged(query string, change *offline.Change) (*whatIf, erro
 }
 
 // inTurn computes a what-if when it is its turn.
-func (r *reading) inTurn(ctx context.Context, change *offline.Change, progress func(int, int)) (*offline.WhatIf, error) {
+func (r *reading) inTurn(ctx context.Context, change *offline.Change, tell func(*offline.WhatIf)) (*offline.WhatIf, error) {
 	select {
 	case r.turns <- struct{}{}:
 		defer func() { <-r.turns }()
@@ -263,7 +269,7 @@ func (r *reading) inTurn(ctx context.Context, change *offline.Change, progress f
 	if err := r.planned(ctx); err != nil {
 		return nil, err
 	}
-	return r.WhatIf(ctx, change, func(steps int) { progress(steps, 0) })
+	return r.WhatIf(ctx, change, tell)
 }
 
 // stop ends what is computed for the change.
@@ -328,7 +334,7 @@ func (s *Server) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	stale := s.options.Live && s.reading != nil && time.Since(s.reading.at) >= s.options.Interval && s.loading == nil
 	if stale {
-		s.loading = &job[*offline.Overview]{compute: func(ctx context.Context, _ func(int, int)) (*offline.Overview, error) {
+		s.loading = &job[*offline.Overview]{compute: func(ctx context.Context, _ func(*offline.Overview)) (*offline.Overview, error) {
 			return s.options.Read(ctx)
 		}}
 	}

@@ -247,7 +247,7 @@ func TestFormats(t *testing.T) {
 			t.Errorf("%s: an unknown format is answered with %s", path, answer.Status)
 		}
 		page, _ := c.get(path)
-		for strings.Contains(page, `http-equiv="refresh"`) {
+		for strings.Contains(page, `data-waiting="true"`) {
 			page, _ = c.get(path)
 		}
 		if rows := strings.Count(page, "<tr data-row="); rows != len(document.Rows) {
@@ -409,8 +409,8 @@ func TestNothingWithoutPage(t *testing.T) {
 // TestJob checks that a job is computed once for all who ask, and is canceled and can be asked for again.
 func TestJob(t *testing.T) {
 	started, ends := make(chan context.Context), make(chan int)
-	j := job[int]{compute: func(ctx context.Context, progress func(int, int)) (int, error) {
-		progress(3, 7)
+	j := job[int]{compute: func(ctx context.Context, tell func(int)) (int, error) {
+		tell(3)
 		started <- ctx
 		select {
 		case v := <-ends:
@@ -423,8 +423,8 @@ func TestJob(t *testing.T) {
 		t.Error("a job that has not begun is ready")
 	}
 	<-started
-	if steps, of := j.progress(); steps != 3 || of != 7 {
-		t.Errorf("progress %d of %d", steps, of)
+	if value, known := j.soFar(); value != 3 || !known {
+		t.Errorf("the value so far is %d, known %v", value, known)
 	}
 	j.stop()
 	for {

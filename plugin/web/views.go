@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -28,7 +29,7 @@ func showFleet(r *request) (*shown, error) {
 	if mode == picture.Why || r.query.Get("node") != "" {
 		at = &r.reading.decided
 	}
-	fleet, err, ready := at.ask(r.ctx, r.patience)
+	fleet, err, ready := partly(r, at)
 	v := &shown{Canvas: true, Link: "node", Command: r.command("top")}
 	for _, m := range picture.Modes() {
 		text := m.Title()
@@ -43,7 +44,9 @@ func showFleet(r *request) (*shown, error) {
 	}
 	if !ready {
 		v.Waiting = "deciding why nodes stay"
-		return v, nil
+		if fleet, ready = at.soFar(); !ready {
+			return v, nil
+		}
 	}
 	kept := fleet.Filter(r.query.Get("q"))
 	v.Picture, v.Sheet = picture.Fleet(kept, mode, r.width), kept.Sheet()
@@ -60,7 +63,7 @@ func showFleet(r *request) (*shown, error) {
 	case len(kept.Nodes) == 0:
 		v.Empty = "No node matches the filter."
 	}
-	if name := r.query.Get("node"); name != "" {
+	if name := r.query.Get("node"); name != "" && v.Waiting == "" {
 		v.Detail = &detail{"Node " + name, r.reading.Node(name)}
 		if v.Detail.Text == "" {
 			v.Detail.Text = "There is no node of this name in this reading."
@@ -94,13 +97,18 @@ func quote(name string) string {
 
 func showPlan(r *request) (*shown, error) {
 	v := &shown{Canvas: true, Link: "step", Command: r.command("simulate --disrupt --until-stable")}
-	plan, err, ready := r.reading.plan.ask(r.ctx, r.patience)
+	plan, err, ready := partly(r, &r.reading.plan)
 	if err != nil {
 		return nil, err
 	}
 	if !ready {
-		steps, _ := r.reading.plan.progress()
-		v.Waiting = fmt.Sprintf("planning: %d steps so far", steps)
+		plan, begun := r.reading.plan.soFar()
+		if !begun {
+			v.Waiting = "planning"
+			return v, nil
+		}
+		v.Waiting = fmt.Sprintf("still computing: %s so far", plural(len(plan.Steps), "step"))
+		v.showPlan(r, plan.Normalized())
 		return v, nil
 	}
 	v.showPlan(r, plan)
@@ -180,26 +188,42 @@ func showPending(r *request) (*shown, error) {
 
 func showSavings(r *request) (*shown, error) {
 	v := &shown{Command: r.command("explain node")}
-	list, err, ready := r.reading.savings.ask(r.ctx, r.patience)
+	saved, err, ready := partly(r, &r.reading.savings)
 	if err != nil {
 		return nil, err
 	}
 	if !ready {
-		done, of := r.reading.savings.progress()
-		v.Waiting = fmt.Sprintf("computing the savings: %d of %d", done, of)
-		return v, nil
+		begun := false
+		if saved, begun = r.reading.savings.soFar(); !begun {
+			v.Waiting = "deciding why nodes stay"
+			return v, nil
+		}
+		v.Waiting = fmt.Sprintf("computing the savings: %d of %d", saved.Done, saved.Of)
+		if plan, begun := r.reading.plan.soFar(); saved.Done == 0 && begun {
+			v.Waiting = fmt.Sprintf("computing the plan that savings are compared with: %s so far", plural(len(plan.Steps), "step"))
+		}
 	}
-	v.Picture, v.Sheet = picture.Savings(list, r.width), view.SavingsSheet(list)
-	known := 0.0
-	for i := range list {
-		known = max(known, list[i].Saving)
+	v.showSavings(r, saved)
+	return v, nil
+}
+
+// showSavings sets what keeps nodes, with the savings that are known.
+func (v *shown) showSavings(r *request, s *view.Savings) {
+	v.Picture, v.Sheet = picture.Savings(s.Blockers, r.width), view.SavingsSheet(s.Blockers)
+	v.Extra = map[string]any{"computed": s.Done, "of": s.Of, "stopped": s.Stopped}
+	v.Lead = "What keeps nodes although they could be removed, with the price of these nodes."
+	if s.Done > 0 {
+		most := slices.MaxFunc(s.Blockers, func(a, b view.Blocker) int { return cmp.Compare(a.Saving, b.Saving) })
+		v.Lead += fmt.Sprintf(" The largest single saving is %.0f USD a month. Savings do not add up: several may keep the same node.",
+			most.Saving*view.HoursPerMonth)
 	}
-	v.Lead = fmt.Sprintf("What keeps nodes although they could be removed. The largest single saving is %.0f USD a month. Savings do not add up: several may keep the same node.",
-		known*view.HoursPerMonth)
-	if len(list) == 0 {
+	switch {
+	case s.Stopped:
+		v.Stopped = fmt.Sprintf("Stopped after %d s: %d of %d savings are computed.", int(longestSavings.Seconds()), s.Done, s.Of)
+		v.Lead += " " + v.Stopped
+	case len(s.Blockers) == 0:
 		v.Empty = "Nothing keeps a node but its own pods: every node is needed, or is removed by the plan."
 	}
-	return v, nil
 }
 
 func showMap(r *request) (*shown, error) {
@@ -288,8 +312,11 @@ func showWhatIf(r *request) (*shown, error) {
 		v.Problem = offline.OneLine(err)
 		return v, nil
 	case !ready:
-		steps, _ := j.progress()
-		f.Running, v.Waiting = true, fmt.Sprintf("planning with and without the change: %d steps", steps)
+		steps := 0
+		if so, begun := j.soFar(); begun {
+			steps = so.Steps()
+		}
+		f.Running, v.Waiting = true, fmt.Sprintf("planning with and without the change: %s", plural(steps, "step"))
 		return v, nil
 	}
 	v.showPlan(r, answer.With)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
@@ -22,24 +23,23 @@ func TestViewsDoNotWait(t *testing.T) {
 		needs []string
 	}{
 		"savings": {func(r *reading, wait func()) func() {
-			r.savings.compute = func(ctx context.Context, _ func(int, int)) ([]view.Blocker, error) {
-				return r.Savings(ctx, func(int, int) { wait() })
+			r.savings.compute = func(ctx context.Context, _ func(*view.Savings)) (*view.Savings, error) {
+				return r.Savings(ctx, time.Minute, func(*view.Savings) { wait() })
 			}
 			return func() { r.savings.start() }
 		}, []string{"savings"}},
 		"plan": {func(r *reading, wait func()) func() {
-			r.plan.compute = func(ctx context.Context, _ func(int, int)) (*view.Plan, error) {
-				return r.Plan(ctx, func(int) { wait() })
+			r.plan.compute = func(ctx context.Context, _ func(*view.Plan)) (*view.Plan, error) {
+				return r.Plan(ctx, func(*view.Plan) { wait() })
 			}
 			return func() { r.plan.start() }
 		}, []string{"savings", "plan", "what-if?run=1&prices=2"}},
 		"what-if": {func(r *reading, wait func()) func() {
-			r.plan.compute = func(ctx context.Context, _ func(int, int)) (*view.Plan, error) { return r.Plan(ctx, nil) }
-			j := &job[*offline.WhatIf]{compute: func(ctx context.Context, _ func(int, int)) (*offline.WhatIf, error) {
+			j := &job[*offline.WhatIf]{compute: func(ctx context.Context, _ func(*offline.WhatIf)) (*offline.WhatIf, error) {
 				if _, err := r.Plan(ctx, nil); err != nil {
 					return nil, err
 				}
-				return r.WhatIf(ctx, &offline.Change{Spot: 2}, func(int) { wait() })
+				return r.WhatIf(ctx, &offline.Change{Spot: 2}, func(*offline.WhatIf) { wait() })
 			}}
 			return func() { j.start() }
 		}, nil},
@@ -90,7 +90,7 @@ func get(t *testing.T, c *client, path string) {
 // TestJobFails: an error that is the answer is kept, and is not computed again; that of a canceled job is.
 func TestJobFails(t *testing.T) {
 	computed := 0
-	j := job[int]{compute: func(context.Context, func(int, int)) (int, error) {
+	j := job[int]{compute: func(context.Context, func(int)) (int, error) {
 		computed++
 		return 0, http.ErrNotSupported
 	}}
@@ -101,5 +101,78 @@ func TestJobFails(t *testing.T) {
 	}
 	if computed != 1 {
 		t.Errorf("computed %d times, want once", computed)
+	}
+}
+
+// TestPartly: a page shows the plan and the savings as far as they are computed, and says so; a document waits.
+func TestPartly(t *testing.T) {
+	o := overview(t, cluster())
+	s, c := serve(t, Options{Read: func(context.Context) (*offline.Overview, error) { return o, nil }})
+	r, err := s.current(t.Context(), longPatience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := o.Plan(t.Context(), nil)
+	if err != nil || len(whole.Steps) < 2 {
+		t.Fatalf("%d steps, %v", len(whole.Steps), err)
+	}
+	part := *whole
+	part.Steps = part.Steps[:1]
+	release := make(chan struct{})
+	r.plan.compute = func(ctx context.Context, tell func(*view.Plan)) (*view.Plan, error) {
+		tell(&part)
+		<-release
+		return whole, nil
+	}
+	page, _ := c.get("/plan")
+	if rows := strings.Count(page, "<tr data-row="); rows != 1 || !strings.Contains(page, "still computing: 1 step so far") ||
+		!strings.Contains(page, `data-waiting="true"`) {
+		t.Errorf("the plan has %d rows while it is made:\n%s", rows, page)
+	}
+	page, _ = c.get("/savings")
+	if !strings.Contains(page, "shop/db") || !strings.Contains(page, "compared with: 1 step so far") {
+		t.Errorf("what keeps nodes is not shown while the plan is made:\n%s", page)
+	}
+	if _, answer := c.get("/plan?format=view"); answer.StatusCode != http.StatusOK {
+		t.Errorf("the picture of the plan so far is answered with %s", answer.Status)
+	}
+	close(release)
+	text, _ := c.get("/plan?format=csv")
+	if lines := strings.Count(text, "\n"); lines != len(whole.Steps)+1 {
+		t.Errorf("the document has %d lines, want %d and a head", lines, len(whole.Steps))
+	}
+	page, _ = c.get("/plan")
+	if strings.Contains(page, "still computing") || strings.Contains(page, `data-waiting="true"`) {
+		t.Error("the plan is not complete")
+	}
+}
+
+// TestStopped: savings that are not computed in their time are said to be, and are computed when the reader goes on.
+func TestStopped(t *testing.T) {
+	o := overview(t, cluster())
+	s, c := serve(t, Options{Read: func(context.Context) (*offline.Overview, error) { return o, nil }})
+	r, err := s.current(t.Context(), longPatience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := -time.Second
+	r.savings.compute = func(ctx context.Context, tell func(*view.Savings)) (*view.Savings, error) {
+		return r.Savings(ctx, longest, tell)
+	}
+	text, _ := c.get("/savings?format=json")
+	if !strings.Contains(text, `"stopped": true`) || !strings.Contains(text, `"computed": 0`) {
+		t.Errorf("the document does not say that it is not complete: %s", text)
+	}
+	page, _ := c.get("/savings")
+	if !strings.Contains(page, "Stopped after 60 s: 0 of ") || !strings.Contains(page, `action="/go-on"`) {
+		t.Errorf("the page does not say that it is not complete:\n%s", page)
+	}
+	longest = time.Minute
+	if answer := c.do(http.MethodPost, "/go-on", nil, nil); answer.StatusCode != http.StatusSeeOther {
+		t.Errorf("going on is answered with %s", answer.Status)
+	}
+	text, _ = c.get("/savings?format=json")
+	if !strings.Contains(text, `"stopped": false`) || strings.Contains(text, "not computed") {
+		t.Errorf("the savings are not complete: %s", text)
 	}
 }

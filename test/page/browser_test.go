@@ -154,7 +154,7 @@ func (s *session) goTo(path string) {
 // ready waits until the page shows its view.
 func (s *session) ready() {
 	s.t.Helper()
-	s.until(`document.readyState === "complete" && !document.querySelector("meta[http-equiv]") &&
+	s.until(`document.readyState === "complete" && document.getElementById("main").dataset.waiting !== "true" &&
 		document.getElementById("cost")?.dataset.ready === "true" &&
 		(!document.getElementById("canvas") || document.getElementById("canvas").hidden || performance.getEntriesByName("painted").length > 0)`)
 }

@@ -279,7 +279,7 @@ class Painter {
     if (i < 0 || !this.picture.head.rows[i]) return;
     const row = this.picture.head.rows[i];
     this.highlight(row);
-    const line = grid && [...grid.tBodies[0].rows].find((r) => r.dataset.row === row);
+    const line = rows().find((r) => r.dataset.row === row);
     if (line) { focusRow(line); return; }
     const here = new URL(location.href);
     if (here.pathname !== "/fleet") return;
@@ -295,15 +295,17 @@ class Painter {
 
 // The picture.
 let painter = null;
-const box = $("canvas");
-if (box) {
+function paint() {
+  const box = $("canvas"), inline = $("inline");
+  if (!box) { painter = null; return; }
   box.hidden = false;
-  painter = new Painter(box);
-  window.karpenterPainter = painter; // for the browser tests: frame times, and the boxes
-  const inline = $("inline");
   if (inline) inline.hidden = true;
-  const chosen = new URL(location.href).searchParams.get("node");
-  if (chosen) painter.highlight(chosen);
+  if (painter?.box !== box) {
+    painter = new Painter(box);
+    window.karpenterPainter = painter; // for the browser tests: frame times, and the boxes
+    painter.highlight(new URL(location.href).searchParams.get("node") ?? "");
+  }
+  performance.clearMarks("painted");
   painter.load(box.dataset.src).catch((error) => {
     box.hidden = true;
     if (inline) inline.hidden = false;
@@ -312,94 +314,82 @@ if (box) {
 }
 
 // The table: arrow keys move, Enter follows the link of the row.
-const grid = $("grid");
-function focusRow(row) {
-  for (const other of grid.tBodies[0].querySelectorAll("tr[tabindex='0']")) other.tabIndex = -1;
+const main = $("main");
+const rows = () => [...$("grid")?.tBodies[0].rows ?? []];
+function focusRow(row, options) {
+  for (const other of rows()) other.tabIndex = -1;
   row.tabIndex = 0;
-  row.focus();
+  row.focus(options);
 }
-if (grid) {
-  grid.addEventListener("focusin", (e) => {
-    const row = e.target.closest("tbody tr");
-    if (!row) return;
-    painter?.highlight(row.dataset.row);
-    say([...row.cells].slice(0, 4).map((c) => c.textContent).join(", "));
-  });
-  grid.addEventListener("keydown", (e) => {
-    const row = e.target.closest("tbody tr");
-    if (!row || e.altKey || e.ctrlKey || e.metaKey) return;
-    const rows = [...grid.tBodies[0].rows], i = rows.indexOf(row);
-    const to = {ArrowDown: i + 1, ArrowUp: i - 1, Home: 0, End: rows.length - 1, PageDown: i + 10, PageUp: i - 10}[e.key];
-    if (e.key === "Enter") {
-      row.querySelector("a")?.click();
-    } else if (to === undefined) {
-      return;
-    } else if (to >= rows.length && i === rows.length - 1 && $("next")) {
-      $("next").click();
-    } else if (to < 0 && i === 0 && $("previous")) {
-      $("previous").click();
-    } else {
-      focusRow(rows[Math.min(rows.length - 1, Math.max(0, to))]);
-    }
-    e.preventDefault();
-  });
-}
+main.addEventListener("focusin", (e) => {
+  const row = e.target.closest("#grid tbody tr");
+  if (!row) return;
+  painter?.highlight(row.dataset.row);
+  say([...row.cells].slice(0, 4).map((c) => c.textContent).join(", "));
+});
+main.addEventListener("keydown", (e) => {
+  const row = e.target.closest("#grid tbody tr");
+  if (!row || e.altKey || e.ctrlKey || e.metaKey) return;
+  const list = rows(), i = list.indexOf(row);
+  const to = {ArrowDown: i + 1, ArrowUp: i - 1, Home: 0, End: list.length - 1, PageDown: i + 10, PageUp: i - 10}[e.key];
+  if (e.key === "Enter") {
+    row.querySelector("a")?.click();
+  } else if (to === undefined) {
+    return;
+  } else if (to >= list.length && i === list.length - 1 && $("next")) {
+    $("next").click();
+  } else if (to < 0 && i === 0 && $("previous")) {
+    $("previous").click();
+  } else {
+    focusRow(list[Math.min(list.length - 1, Math.max(0, to))]);
+  }
+  e.preventDefault();
+});
 
-// Choices apply at once; the button is for readers without the script.
-const controls = $("controls");
-if (controls) {
-  controls.addEventListener("change", () => controls.requestSubmit());
-  controls.querySelector("button").hidden = true;
-}
+// Choices apply at once; the button is for readers without the script. The manifest of a what-if follows the choice of the
+// pool.
+main.addEventListener("change", (e) => {
+  if (e.target.closest("#controls")) $("controls").requestSubmit();
+  if (e.target.id !== "pool") return;
+  const manifest = [...document.querySelectorAll("template[data-pool]")].find((t) => t.dataset.pool === e.target.value);
+  if (manifest) $("yaml").value = manifest.content.textContent;
+});
 
 // The steps of a plan.
-const scrubber = $("scrubber");
-if (scrubber && painter) {
-  const range = scrubber.elements.step, out = $("said"), play = $("play");
-  let pending = null, timer = 0;
-  const show = async () => {
-    const here = new URL(location.href);
-    here.searchParams.set("step", range.value);
-    history.replaceState(null, "", here);
-    const src = new URL(box.dataset.src, location.href);
-    src.searchParams.set("step", range.value);
-    box.dataset.src = src;
-    if (pending) { pending.again = true; return; }
-    pending = {again: false};
-    try {
-      await painter.load(src);
-      const row = grid?.tBodies[0].querySelector("tr[data-row='" + Number(range.value) + "']");
-      out.textContent = row ? "Step " + [...row.cells].map((c) => c.textContent).slice(0, 5).join(" · ") + " pods moved · saves " + row.cells[5].textContent + " USD an hour" :
-        Number(range.value) === 0 ? "Today" : "Step " + range.value;
-    } finally {
-      const again = pending.again;
-      pending = null;
-      if (again) show();
-    }
-  };
-  range.addEventListener("input", show);
-  play.hidden = calm.matches;
-  const stop = () => { clearInterval(timer); timer = 0; play.textContent = "Play"; };
-  play.addEventListener("click", () => {
-    if (timer) { stop(); return; }
-    if (range.value === range.max) range.value = 0;
-    play.textContent = "Pause";
-    timer = setInterval(() => {
-      if (range.value === range.max) { stop(); return; }
-      range.value = Number(range.value) + 1;
-      show();
-    }, 900);
-  });
+let pending = null, timer = 0;
+async function showStep() {
+  const range = $("scrubber").elements.step, here = new URL(location.href), src = new URL($("canvas").dataset.src, location.href);
+  here.searchParams.set("step", range.value);
+  history.replaceState(null, "", here);
+  src.searchParams.set("step", range.value);
+  $("canvas").dataset.src = src;
+  if (pending) { pending.again = true; return; }
+  pending = {again: false};
+  try {
+    await painter.load(src);
+    const row = rows().find((r) => r.dataset.row === String(Number(range.value)));
+    $("said").textContent = row ? "Step " + [...row.cells].map((c) => c.textContent).slice(0, 5).join(" · ") + " pods moved · saves " + row.cells[5].textContent + " USD an hour" :
+      Number(range.value) === 0 ? "Today" : "Step " + range.value;
+  } finally {
+    const again = pending.again;
+    pending = null;
+    if (again) showStep();
+  }
 }
-
-// What if: the manifest follows the choice of the pool.
-const pool = $("pool");
-if (pool) {
-  pool.addEventListener("change", () => {
-    const manifest = [...document.querySelectorAll("template[data-pool]")].find((t) => t.dataset.pool === pool.value);
-    if (manifest) $("yaml").value = manifest.content.textContent;
-  });
-}
+function stop() { clearInterval(timer); timer = 0; if ($("play")) $("play").textContent = "Play"; }
+main.addEventListener("input", (e) => { if (e.target.closest("#scrubber")) showStep(); });
+main.addEventListener("click", (e) => {
+  if (e.target.id !== "play") return;
+  if (timer) { stop(); return; }
+  const range = $("scrubber").elements.step;
+  if (range.value === range.max) range.value = 0;
+  e.target.textContent = "Pause";
+  timer = setInterval(() => {
+    if (range.value === range.max) { stop(); return; }
+    range.value = Number(range.value) + 1;
+    showStep();
+  }, 900);
+});
 
 // The cost is filled in when it is computed.
 const cost = $("cost");
@@ -437,6 +427,61 @@ function notice(text, action) {
   at.hidden = false;
 }
 
+/** busy says that the reader is doing something that a new page would interrupt. */
+function busy() {
+  return timer > 0 || !getSelection().isCollapsed || painter?.drag || document.activeElement.matches("main :is(input:not([type=range]),select,textarea)");
+}
+
+/** update puts a newer page of this address in the place of this one. What is focused, chosen, opened and in sight stays. */
+function update() {
+  clearTimeout(due);
+  if (document.hidden) return;
+  if (busy()) { due = setTimeout(update, 1000); return; }
+  const asked = location.href, r = new XMLHttpRequest();
+  r.open("GET", asked);
+  r.responseType = "document"; // the browser parses it, and runs nothing of it
+  r.addEventListener("load", () => {
+    if (r.status === 401) location.reload();
+    else if (r.response && asked === location.href && !busy()) replace(r.response);
+    else due = setTimeout(update, 1000);
+  });
+  r.addEventListener("error", () => notice("The program that serves this page has ended.", "Try again"));
+  r.send();
+}
+
+let due = 0;
+function replace(next) {
+  const at = document.activeElement, row = at.closest?.("#grid tbody tr")?.dataset.row, id = at.id, scroll = scrollY, box = $("canvas");
+  const open = [...document.querySelectorAll("details[open][id]")].map((d) => d.id), across = document.querySelector(".sheet")?.scrollLeft;
+  const place = next.getElementById("canvas");
+  if (box && place) {
+    box.dataset.src = place.dataset.src;
+    place.replaceWith(box);
+  }
+  main.replaceChildren(...next.getElementById("main").childNodes);
+  main.dataset.waiting = next.getElementById("main").dataset.waiting;
+  $("at").replaceChildren(...next.getElementById("at").childNodes);
+  if (next.getElementById("cost").dataset.ready === "true") $("cost").replaceChildren(...next.getElementById("cost").childNodes);
+  else fillCost(60);
+  document.body.dataset.number = next.body.dataset.number;
+  for (const name of open) $(name)?.setAttribute("open", "");
+  const line = row && rows().find((r) => r.dataset.row === row);
+  if (line) focusRow(line, {preventScroll: true});
+  else if (id) $(id)?.focus({preventScroll: true});
+  if (across) document.querySelector(".sheet").scrollLeft = across;
+  scrollTo(0, scroll);
+  begin();
+}
+
+/** begin has the parts of a page work that has come. A page that is not complete is asked for again. */
+function begin() {
+  paint();
+  if ($("controls")) $("controls").querySelector("button").hidden = true;
+  if ($("play")) $("play").hidden = calm.matches;
+  if (main.dataset.waiting === "true") due = setTimeout(update, 1000);
+}
+begin();
+
 // A stream tells of new readings while the page is in sight; without one nothing is read.
 let stream = null;
 function follow() {
@@ -445,11 +490,12 @@ function follow() {
     stream = null;
     return;
   }
+  if (main.dataset.waiting === "true") update();
   if (stream || document.body.dataset.live !== "true") return;
   stream = new EventSource("/events");
   stream.addEventListener("reading", (e) => {
     if (Number(e.data) <= Number(document.body.dataset.number)) return;
-    if (document.body.dataset.follow === "true") location.reload();
+    if (document.body.dataset.follow === "true") update();
     else notice("There is a newer reading of the cluster.", "Show it");
   });
   stream.addEventListener("trouble", (e) => notice("The cluster cannot be read: " + e.data, "Try again"));

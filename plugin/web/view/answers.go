@@ -1,5 +1,7 @@
 package view
 
+import "slices"
+
 // Pending is a set of pods with the same outcome.
 type Pending struct {
 	// Pod is the first of them, Count their number. Workload is the controller of the first.
@@ -42,12 +44,20 @@ type Blocker struct {
 	// Nodes are the names of the nodes, Held is their price.
 	Nodes []string
 	Held  float64
-	// Saving is by how much the fleet at rest is cheaper without it. Known is false while that is not computed: it
-	// is, for the blockers that hold most.
-	Saving float64
-	Known  bool
+	// Saving is by how much the fleet at rest is cheaper without it. Known is false while that is not computed, and for
+	// those that are Fixed: no change of the cluster's objects lifts them.
+	Saving       float64
+	Known, Fixed bool
 	// Changes is when it may end by time alone, empty if it does not.
 	Changes string
+}
+
+// Savings are all blockers, the one whose nodes cost most first. Done is the number of savings that are computed, Of how many
+// can be. Stopped says that the time for them has passed.
+type Savings struct {
+	Blockers []Blocker
+	Done, Of int
+	Stopped  bool
 }
 
 // Plan is the way from the fleet of today to the one after all steps.
@@ -84,6 +94,15 @@ type Step struct {
 
 // Shares are the parts of cpu and memory that pods request of a node.
 type Shares struct{ CPU, Memory float64 }
+
+// Normalized returns the plan with its fleet in the order of Fleet.Normalize, which a plan that is being made has not.
+func (p *Plan) Normalized() *Plan {
+	sorted, fleet := *p, *p.Fleet
+	fleet.Nodes = slices.Clone(fleet.Nodes)
+	fleet.Normalize()
+	sorted.Fleet = &fleet
+	return &sorted
+}
 
 // At returns the fleet after a number of steps: nodes that the steps have removed or added are marked, and nodes that
 // are added later are missing.

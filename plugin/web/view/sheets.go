@@ -145,8 +145,11 @@ func SavingsSheet(list []Blocker) *Sheet {
 		{"nodes", "Nodes", true}, {Key: "why", Title: "Reason"}, {Key: "changes", Title: "May end at"}}}
 	for _, b := range list {
 		saving := Words("not computed")
-		if b.Known {
+		switch {
+		case b.Known:
 			saving = Money(b.Saving*HoursPerMonth, 2)
+		case b.Fixed:
+			saving = Words("–")
 		}
 		s.Rows = append(s.Rows, Row{b.Kind + "|" + b.Name, []Cell{Words(b.Kind), Words(b.Name), saving,
 			Money(b.Held*HoursPerMonth, 2), Count(len(b.Nodes)), Words(b.Text), Words(b.Changes)}})
