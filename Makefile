@@ -47,7 +47,9 @@ build: ## build bin/karpenter, the controller, bin/kubectl-karpenter, the plugin
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/karpenter ./plugin/kubectl-karpenter
 	@CGO_ENABLED=0 $(GO) -C sandbox build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/karpenter-sandbox .
 
-# The control plane is built before the tests that use it, so that no test waits for a compiler.
+# The control plane is built before the tests that use it, so that no test waits for a compiler. It is built also where it could
+# be downloaded: what tests say depends on no server. make demo asks for a download first (docs/sandbox.md).
+test sandbox versions e2e scale latency nightly: export KARPENTER_SANDBOX_BINARIES ?= build
 .PHONY: sandbox
 sandbox: build
 	@bin/karpenter-sandbox assets > /dev/null

@@ -245,7 +245,13 @@ var importRules = []importRule{
 	{
 		from:    "./internal/testing/sandbox",
 		never:   []string{"./...", "sigs.k8s.io/..."},
+		except:  []string{"./internal/testing/sandbox/download"},
 		because: "a control plane of Kubernetes is the same whatever runs on it",
+	},
+	{
+		from:    "./internal/testing/sandbox/download",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		because: "archives of a release are fetched and checked the same whatever runs their executables",
 	},
 	{
 		from:    "./internal/testing/fakeapi",

@@ -48,7 +48,7 @@ holds certificates, ports, etcd's data, the kubeconfig and the logs
 (logs/<component>.log); "down" keeps it, and the next "up" goes on from there. A
 Node with the annotation kwok.x-k8s.io/node=fake becomes Ready and runs pods.`,
 	}, cli.NoTerminal)
-	root.AddCommand(newUp(), newDown(), newStatus(), newKubeconfig(), newAssets(), newSupervise(), newAWSSim(),
+	root.AddCommand(newUp(), newDown(), newStatus(), newKubeconfig(), newAssets(), newPin(), newSupervise(), newAWSSim(),
 		demo.NewCommand(filepath.Join(filepath.Dir(defaultDataDir()), "demo"), service))
 	return root
 }

@@ -207,7 +207,7 @@ func newAssets() *cobra.Command {
 	var assets sandbox.AssetsOptions
 	command := &cobra.Command{
 		Use:   "assets",
-		Short: "Find or build the control plane's executables and print their folder",
+		Short: "Find, download or build the control plane's executables and print their folder",
 		Args:  cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(command.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -218,6 +218,31 @@ func newAssets() *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(command.OutOrStdout(), folder)
+			return nil
+		},
+	}
+	assets.AddFlags(command.Flags())
+	return command
+}
+
+// newPin returns the verb for maintainers that writes the checksums of a release into the source tree, from where they are
+// published.
+func newPin() *cobra.Command {
+	var assets sandbox.AssetsOptions
+	command := &cobra.Command{
+		Use:    "pin",
+		Short:  "Write the published checksums of a minor version's release into the source tree",
+		Hidden: true,
+		Args:   cli.NoArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			path, text, err := sandbox.Pin(command.Context(), assets)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				return fmt.Errorf("writing the checksums: %w", err)
+			}
+			fmt.Fprintln(command.OutOrStdout(), path)
 			return nil
 		},
 	}

@@ -16,6 +16,9 @@
 // own main function here (kwok.go), because upstream's kwok command and component-base both register the global flag
 // "version".
 //
+// With the build tag nokubernetes the executable has etcd and kwok alone: the sandbox builds it so, in a fraction of the
+// time, where it has downloaded the other components.
+//
 // This is a separate module so that k8s.io/kubernetes and its dependencies stay out of the go.mod of the product and of
 // karpenter-sandbox, and so that a change of those does not build Kubernetes again. It depends neither on Karpenter nor
 // on data directories nor on how components are connected: the product's package internal/testing/sandbox does that,
@@ -30,16 +33,7 @@ import (
 	_ "time/tzdata" // CronJob time zones, on machines without a zone database
 
 	"go.etcd.io/etcd/server/v3/etcdmain"
-	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"          // the JSON log format
-	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client-go's metrics
-	_ "k8s.io/component-base/metrics/prometheus/version"  // the version metric
 	"k8s.io/component-base/version"
-	kubectl "k8s.io/kubectl/pkg/cmd"
-	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
 // component is one of the programs in this executable. run reads its arguments from os.Args and returns its exit
@@ -49,14 +43,10 @@ type component struct {
 	run  func() int
 }
 
-var components = []component{
+var components = append([]component{
 	{"etcd", runEtcd},
-	{"kube-apiserver", func() int { return cli.Run(apiserver.NewAPIServerCommand()) }},
-	{"kube-controller-manager", func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) }},
-	{"kube-scheduler", func() int { return cli.Run(scheduler.NewSchedulerCommand()) }},
-	{"kubectl", runKubectl},
 	{"kwok", runKwok},
-}
+}, released...)
 
 func main() {
 	chosen, args := choose(os.Args)
@@ -102,12 +92,5 @@ func usage() string {
 
 func runEtcd() int {
 	etcdmain.Main(os.Args) // exits by itself when it fails
-	return 0
-}
-
-func runKubectl() int {
-	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
-		kubectlutil.CheckErr(err) // prints and exits as kubectl does
-	}
 	return 0
 }

@@ -34,7 +34,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: 
 		{"unexpected argument", []string{"demo", "now"}, 2, []string{"now"}},
 		{"bad number", []string{"demo", "--replicas=many"}, 2, []string{"replicas", "many"}},
 		{"number out of range", []string{"demo", "--replicas=0"}, 2, []string{"--replicas", "0"}},
-		{"missing assets", []string{"demo", "--sandbox-assets", filepath.Join(folder, "none"), "--data-dir", filepath.Join(folder, "demo")},
+		{"missing assets", []string{"demo", "--binaries", filepath.Join(folder, "none"), "--data-dir", filepath.Join(folder, "demo")},
 			2, []string{"none"}},
 		{"missing kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", missing}, 2, []string{missing}},
 		{"broken kubeconfig", []string{"controller", "--cloud-provider=kwok", "--kubeconfig", broken}, 2, []string{"kubeconfig"}},

@@ -69,7 +69,7 @@ func startCluster(ctx context.Context, directory, provider string, manager ...st
 // startOf is like startCluster, for a control plane with selected components, and without a ledger.
 func startOf(ctx context.Context, options sandbox.Options, provider string) (*cluster, error) {
 	assets, err := sandbox.Assets(ctx, sandbox.AssetsOptions{
-		Folder: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { fmt.Fprintln(os.Stderr, message) },
+		Binaries: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { fmt.Fprintln(os.Stderr, message) },
 	})
 	if err != nil {
 		return nil, err

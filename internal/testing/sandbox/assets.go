@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,21 +26,50 @@ const (
 
 // AssetsOptions selects the executables of the control plane.
 type AssetsOptions struct {
-	// Folder holds one executable per component, or kubernetes-components. If it is empty, the executables are built.
-	Folder string
-	// KubernetesVersion is the minor version to build, such as 1.33. If it is empty, the module's default is used.
-	// Folder and KubernetesVersion exclude each other: a folder already determines its version.
+	// Binaries is where the executables come from: Auto, Build, or a folder with one executable per component or with
+	// kubernetes-components. If it is empty, it is the value of KARPENTER_SANDBOX_BINARIES, and if that is empty too,
+	// Build: tests build, so that no network and no server decides how they end. A command that a person runs has Auto
+	// then (AddFlags).
+	Binaries string
+	// Mirror is the URL under which the archives of releases are, as PATHS of package download. If it is empty, it is the
+	// value of KARPENTER_SANDBOX_MIRROR, or else the place where each product publishes its own.
+	Mirror string
+	// KubernetesVersion is the minor version to run, such as 1.33. If it is empty, the module's default is used, or the one
+	// that a folder has.
 	KubernetesVersion string
-	// Progress is called with a line of text while a build runs. It may be nil.
+	// Progress is called with a line of text while a download or a build runs. It may be nil.
 	Progress func(string)
+
+	otherwise string // Binaries, if nothing says what
 }
 
-// AddFlags adds the flags that set the options.
+// Values of Binaries that are no folder.
+const (
+	// Auto downloads the executables of the release of Kubernetes, and builds them if that is not possible.
+	Auto = "auto"
+	// Build builds all executables from source.
+	Build = "build"
+)
+
+// The environment variables that AssetsOptions describes.
+const (
+	binariesVariable = "KARPENTER_SANDBOX_BINARIES"
+	mirrorVariable   = "KARPENTER_SANDBOX_MIRROR"
+)
+
+// AddFlags adds the flags that set the options, for a command that a person runs.
 func (o *AssetsOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Folder, "sandbox-assets", "",
-		"folder with one executable per component; by default they are built from the source tree, or kubernetes-components on the PATH is used")
+	o.otherwise = Auto
+	flags.StringVar(&o.Binaries, "binaries", "",
+		"auto downloads the release of Kubernetes and builds it if that is not possible, build builds it, and a folder has an executable "+
+			"per component; by default $"+binariesVariable+", or auto")
+	flags.StringVar(&o.Binaries, "sandbox-assets", "", "the folder of --binaries")
+	_ = flags.MarkDeprecated("sandbox-assets", "use --binaries") // the flag exists
+	flags.StringVar(&o.Mirror, "binaries-mirror", "",
+		"URL with the archives of the releases, such as URL/v1.36.0/kubernetes-server-linux-amd64.tar.gz; by default $"+
+			mirrorVariable+", or where they are published")
 	flags.StringVar(&o.KubernetesVersion, "kubernetes-version", "",
-		"minor version of Kubernetes to build and run, such as 1.33; by default that of the source tree")
+		"minor version of Kubernetes to run, such as 1.33; by default that of the source tree, or of the folder")
 }
 
 // FolderError reports that a given folder cannot provide the executables.
@@ -54,16 +84,18 @@ func (e *FolderError) Unwrap() error { return e.err }
 func (e *FolderError) ExitCode() int { return 2 }
 
 // Assets returns the folder with the control plane's executables. The folder also serves as KUBEBUILDER_ASSETS.
-// Assets tries, in this order: the given folder; a build of the module sandbox/kubernetes, when this program runs inside
-// its source tree or was built there and Go is installed (a first build takes 4 to 10 minutes on 2 cores per Kubernetes
-// version); the folder of kubernetes-components on the PATH. Errors to distinguish: *FolderError, and *VersionError for
-// a version that the module does not support.
+// Assets tries, in this order: the given folder; executables of the module sandbox/kubernetes, built or (Auto) downloaded
+// in part, when this program runs inside its source tree or was built there and Go is installed (a first build takes 4 to 10
+// minutes on 2 cores per Kubernetes version); the folder of kubernetes-components on the PATH. Errors to distinguish:
+// *FolderError, and *VersionError for a version that the module does not support.
 func Assets(ctx context.Context, options AssetsOptions) (string, error) {
-	if options.Folder != "" && options.KubernetesVersion != "" {
-		return "", &FolderError{errors.New("a folder of executables and a Kubernetes version: want one of them, the folder decides its version")}
+	if options.Progress == nil {
+		options.Progress = func(string) {}
 	}
-	if options.Folder != "" {
-		folder, err := givenAssets(options.Folder)
+	options.Binaries = cmp.Or(options.Binaries, os.Getenv(binariesVariable), options.otherwise, Build)
+	options.Mirror = cmp.Or(options.Mirror, os.Getenv(mirrorVariable))
+	if options.Binaries != Auto && options.Binaries != Build {
+		folder, err := givenAssets(ctx, options.Binaries, options.KubernetesVersion)
 		if err != nil {
 			return "", &FolderError{err}
 		}
@@ -74,6 +106,9 @@ func Assets(ctx context.Context, options AssetsOptions) (string, error) {
 		from, err := sourceOf(module, options.KubernetesVersion)
 		if err != nil {
 			return "", err
+		}
+		if options.Binaries == Auto {
+			return released(ctx, from, options)
 		}
 		return build(ctx, from, options.Progress)
 	}
@@ -87,25 +122,29 @@ func Assets(ctx context.Context, options AssetsOptions) (string, error) {
 	}
 	if found {
 		return "", fmt.Errorf("no control plane to run: no go command on the PATH to build %s with, and no %s there; "+
-			"install Go, or give a folder of executables with --sandbox-assets", module, multicall)
+			"install Go, or give a folder of executables with --binaries", module, multicall)
 	}
 	return "", errors.New("no control plane to run: no source tree of " + modulePath + " in the current directory or above it, and no " +
-		multicall + " on the PATH; run this in a clone of the repository, or give the folder that `karpenter-sandbox assets` prints there with --sandbox-assets")
+		multicall + " on the PATH; run this in a clone of the repository, or give the folder that `karpenter-sandbox assets` prints there with --binaries")
 }
 
-func givenAssets(folder string) (string, error) {
+// givenAssets checks a folder that was named: that each executable exists, runs, and is of the version, if one is wanted.
+func givenAssets(ctx context.Context, folder, version string) (string, error) {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
-		return "", fmt.Errorf("resolving the sandbox assets: %w", err)
+		return "", fmt.Errorf("resolving the folder of executables: %w", err)
 	}
 	if content, err := os.Stat(folder); err != nil {
-		return "", fmt.Errorf("reading the sandbox assets: %w", err)
+		return "", fmt.Errorf("reading the folder of executables (auto and build are the other values): %w", err)
 	} else if !content.IsDir() {
-		return "", fmt.Errorf("sandbox assets %s: is a file, want a folder with one executable per component", folder)
+		return "", fmt.Errorf("executables in %s: is a file, want a folder with one executable per component", folder)
 	}
 	if missing := missingComponents(folder, catalog); len(missing) > 0 {
-		return "", fmt.Errorf("sandbox assets %s: no %s; want executables %s, or %s", folder, strings.Join(missing, ", "),
+		return "", fmt.Errorf("executables in %s: no %s; want executables %s, or %s", folder, strings.Join(missing, ", "),
 			strings.Join(componentNames(catalog), ", "), multicall)
+	}
+	if err := checkVersions(ctx, folder, strings.TrimPrefix(version, "v")); err != nil {
+		return "", fmt.Errorf("executables in %s: %w", folder, err)
 	}
 	return folder, nil
 }

@@ -96,7 +96,7 @@ func TestBuild(t *testing.T) {
 	}
 
 	writeFiles(t, module, map[string]string{"main.go": "package main\n\nfunc main() { undefined() }\n"})
-	_, err = build(t.Context(), from, nil)
+	_, err = build(t.Context(), from, func(string) {})
 	wantError(t, err, "undefined: undefined")
 	if err != nil && strings.Contains(err.Error(), "\n") {
 		t.Errorf("building a broken source: got %q, want one line", err)
@@ -156,24 +156,48 @@ func TestSourcesAbove(t *testing.T) {
 // TestGivenAssets checks that a folder may hold one executable per component, links or the multi-call executable, and
 // that the error names anything missing.
 func TestGivenAssets(t *testing.T) {
-	const program = "#!/bin/sh\n"
+	const program = "#!/bin/sh\necho Kubernetes v1.36.3\n"
 	each := map[string]string{}
 	for _, name := range componentNames(catalog) {
 		each[name] = program
 	}
 	separate := writeFiles(t, t.TempDir(), each)
-	if got, err := Assets(t.Context(), AssetsOptions{Folder: separate}); err != nil || got != separate {
+	if got, err := Assets(t.Context(), AssetsOptions{Binaries: separate}); err != nil || got != separate {
 		t.Errorf("separate executables: %q %v", got, err)
 	}
 	if got := executable(separate, kwok); !slices.Equal(got, []string{filepath.Join(separate, kwok)}) {
 		t.Errorf("a component's own executable: got %v", got)
 	}
 	one := writeFiles(t, t.TempDir(), map[string]string{multicall: program})
-	if _, err := Assets(t.Context(), AssetsOptions{Folder: one}); err != nil {
+	if _, err := Assets(t.Context(), AssetsOptions{Binaries: one}); err != nil {
 		t.Errorf("the multi-call executable: %v", err)
 	}
 	if got := executable(one, kwok); !slices.Equal(got, []string{filepath.Join(one, multicall), kwok}) {
 		t.Errorf("the multi-call executable as a component: got %v", got)
+	}
+
+	for name, test := range map[string]struct{ component, program, version, want string }{
+		"of the wanted version":   {"", "", "1.36", ""},
+		"of another version":      {"", "", "v1.35", "kube-apiserver is of Kubernetes 1.36, want 1.35"},
+		"of two versions":         {scheduler, "#!/bin/sh\necho Kubernetes v1.35.9\n", "", "kube-scheduler is of Kubernetes 1.35, kube"},
+		"of no version":           {apiserver, "#!/bin/sh\necho help\n", "", "kube-apiserver --version prints no version such as v1.36.3"},
+		"for another processor":   {etcd, "#!/no/such/interpreter\n", "", "etcd --version: "},
+		"that complains and ends": {kwok, "#!/bin/sh\necho out of luck >&2\nexit 3\n", "", "kwok --help: exit status 3: out of luck"},
+	} {
+		t.Run("executables "+name, func(t *testing.T) {
+			folder := writeFiles(t, t.TempDir(), each)
+			if test.component != "" {
+				writeFiles(t, folder, map[string]string{test.component: test.program})
+			}
+			got, err := Assets(t.Context(), AssetsOptions{Binaries: folder, KubernetesVersion: test.version})
+			if test.want == "" {
+				if err != nil || got != folder {
+					t.Errorf("%q %v", got, err)
+				}
+				return
+			}
+			wantError(t, err, "executables in "+folder+": "+test.want)
+		})
 	}
 
 	delete(each, kwok)
@@ -184,7 +208,7 @@ func TestGivenAssets(t *testing.T) {
 		"a file":     {filepath.Join(separate, etcd), "is a file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Assets(t.Context(), AssetsOptions{Folder: test.folder}); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := Assets(t.Context(), AssetsOptions{Binaries: test.folder}); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
@@ -194,7 +218,7 @@ func TestGivenAssets(t *testing.T) {
 // TestBuildProgress checks that downloads, compiled packages and errors are distinguished, and that the progress
 // message fits each phase.
 func TestBuildProgress(t *testing.T) {
-	var seen buildProgress
+	seen := buildProgress{of: 2800}
 	if got := seen.text(); got != "nothing to download or compile so far" {
 		t.Errorf("at first: %q", got)
 	}
@@ -221,7 +245,7 @@ func TestAssetsWithoutGo(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir())
 	_, err := Assets(t.Context(), AssetsOptions{})
-	wantError(t, err, "--sandbox-assets", multicall)
+	wantError(t, err, "--binaries", multicall)
 }
 
 // TestExecutableIsEachComponent checks that the multi-call executable selects the component by the name it is called

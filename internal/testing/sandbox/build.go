@@ -22,23 +22,31 @@ import (
 const cacheVariable = "KARPENTER_SANDBOX_CACHE"
 
 // build returns a folder with the source's executable and a link per component. It builds the folder if the cache
-// lacks it. The cache key covers all inputs of the executable. Concurrent builds wait for each other. A killed build
-// leaves nothing that looks finished: a build happens in a folder of its own, under a lock that the kernel releases,
-// and is renamed when complete.
+// lacks it. The cache key covers all inputs of the executable.
 func build(ctx context.Context, from source, progress func(string)) (string, error) {
-	if progress == nil {
-		progress = func(string) {}
-	}
 	key, err := buildKey(ctx, from)
 	if err != nil {
 		return "", fmt.Errorf("building the sandbox from %s: %w", from.modfile, err)
 	}
+	folder, err := cached(ctx, key, progress, func(unfinished string) error {
+		return compile(ctx, from, whole, unfinished, progress)
+	})
+	if err != nil {
+		return "", fmt.Errorf("building the sandbox from %s: %w", from.modfile, err)
+	}
+	return folder, nil
+}
+
+// cached returns the folder of a key in the cache, which fill makes if the cache lacks it. Concurrent callers wait for each
+// other. A killed one leaves nothing that looks finished: fill has a folder of its own, under a lock that the kernel
+// releases, which is renamed when complete.
+func cached(ctx context.Context, key string, progress func(string), fill func(unfinished string) error) (string, error) {
 	cache, err := cacheFolder()
 	if err != nil {
 		return "", err
 	}
 	finished := filepath.Join(cache, key)
-	if isExecutable(filepath.Join(finished, multicall)) {
+	if isComplete(finished) {
 		return finished, nil
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
@@ -46,16 +54,31 @@ func build(ctx context.Context, from source, progress func(string)) (string, err
 	}
 	lock, err := waitForLock(ctx, finished+".lock", progress)
 	if err != nil {
-		return "", fmt.Errorf("waiting for another build of the sandbox: %w", err)
+		return "", fmt.Errorf("waiting for another process that makes %s: %w", finished, err)
 	}
 	defer lock.Close()
-	if isExecutable(filepath.Join(finished, multicall)) {
+	if isComplete(finished) {
 		return finished, nil
 	}
-	if err := buildInto(ctx, from, finished, progress); err != nil {
-		return "", fmt.Errorf("building the sandbox from %s: %w", from.modfile, err)
+	unfinished := finished + ".unfinished"
+	for _, leftover := range []string{unfinished, finished} {
+		if err := os.RemoveAll(leftover); err != nil {
+			return "", err
+		}
 	}
-	return finished, nil
+	if err := os.MkdirAll(unfinished, 0o755); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(unfinished)
+	if err := fill(unfinished); err != nil {
+		return "", err
+	}
+	return finished, os.Rename(unfinished, finished)
+}
+
+// isComplete tells whether a folder of the cache has everything.
+func isComplete(folder string) bool {
+	return len(missingComponents(folder, catalog)) == 0 && isExecutable(filepath.Join(folder, kubectl))
 }
 
 func cacheFolder() (string, error) {
@@ -145,7 +168,7 @@ func waitForLock(ctx context.Context, path string, progress func(string)) (*os.F
 			return nil, err
 		}
 		if time.Since(reported) >= 5*time.Second {
-			progress(fmt.Sprintf("waiting for another process that builds the sandbox (%s)", time.Since(start).Round(time.Second)))
+			progress(fmt.Sprintf("waiting for another process that prepares the sandbox (%s)", time.Since(start).Round(time.Second)))
 			reported = time.Now()
 		}
 		select {
@@ -157,51 +180,61 @@ func waitForLock(ctx context.Context, path string, progress func(string)) (*os.F
 	}
 }
 
-// buildInto builds the folder finished, and removes the remains of killed builds beside it.
-func buildInto(ctx context.Context, from source, finished string, progress func(string)) error {
-	unfinished := finished + ".unfinished"
-	for _, leftover := range []string{unfinished, finished} {
-		if err := os.RemoveAll(leftover); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(unfinished, 0o755); err != nil {
-		return err
-	}
-	defer os.RemoveAll(unfinished)
+// recipe is what the module is built into.
+type recipe struct {
+	file  string   // the executable
+	links []string // names of components that it has
+	flags []string // of go build, beside those that are always given
+	env   []string // of go build
+	start string   // what the build says when it begins
+	of    int      // packages, about
+}
+
+// whole is the control plane in one executable.
+var whole = recipe{
+	file: multicall, links: append(componentNames(catalog), kubectl), of: 2800,
+	start: "building the sandbox's control plane from source; the first time takes " + buildTakes,
+}
+
+// buildTakes is how long a first build takes.
+const buildTakes = "4 to 10 minutes on 2 cores"
+
+// compile builds a recipe's executable into the folder, and links to it.
+func compile(ctx context.Context, from source, r recipe, folder string, progress func(string)) error {
 	gomod, err := os.ReadFile(from.modfile)
 	if err != nil {
 		return err
 	}
-	flags, err := linkFlags(string(gomod))
+	versions, err := linkFlags(string(gomod))
 	if err != nil {
 		return err
 	}
-	command := goCommand(ctx, from.module, "build", "-v", "-modfile", from.modfile, "-ldflags", flags, "-o",
-		filepath.Join(unfinished, multicall), ".")
-	if err := runBuild(command, progress); err != nil {
+	args := append([]string{"build", "-v", "-modfile", from.modfile, "-ldflags", versions, "-o", filepath.Join(folder, r.file)}, r.flags...)
+	command := goCommand(ctx, from.module, append(args, ".")...)
+	command.Env = append(command.Env, r.env...)
+	if err := runBuild(command, r, progress); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		return err
 	}
-	for _, name := range append(componentNames(catalog), kubectl) {
-		if err := os.Symlink(multicall, filepath.Join(unfinished, name)); err != nil {
+	for _, name := range r.links {
+		if err := os.Symlink(r.file, filepath.Join(folder, name)); err != nil {
 			return err
 		}
 	}
-	return os.Rename(unfinished, finished)
+	return nil
 }
 
 // runBuild runs the build and reports the progress every few seconds.
-func runBuild(command *exec.Cmd, progress func(string)) error {
+func runBuild(command *exec.Cmd, r recipe, progress func(string)) error {
 	output, err := command.StderrPipe()
 	if err != nil {
 		return err
 	}
-	var seen buildProgress
+	seen := buildProgress{of: r.of}
 	start := time.Now()
-	progress("building the sandbox's control plane from source; the first time takes 4 to 10 minutes on 2 cores")
+	progress(r.start)
 	if err := command.Start(); err != nil {
 		return err
 	}
@@ -212,12 +245,12 @@ func runBuild(command *exec.Cmd, progress func(string)) error {
 	for {
 		select {
 		case <-ticker.C:
-			progress(fmt.Sprintf("building the sandbox's control plane: %s, %s", time.Since(start).Round(time.Second), seen.text()))
+			progress(fmt.Sprintf("building: %s, %s", time.Since(start).Round(time.Second), seen.text()))
 		case complaints := <-read:
 			if err := command.Wait(); err != nil {
 				return fmt.Errorf("go build: %w: %s", err, strings.Join(complaints, "; "))
 			}
-			progress(fmt.Sprintf("built the sandbox's control plane in %s", time.Since(start).Round(time.Second)))
+			progress(fmt.Sprintf("built %s in %s", r.file, time.Since(start).Round(time.Second)))
 			return nil
 		}
 	}
@@ -225,6 +258,7 @@ func runBuild(command *exec.Cmd, progress func(string)) error {
 
 // buildProgress is the state that the output of `go build -v` has reported so far.
 type buildProgress struct {
+	of                   int // packages, about
 	downloaded, compiled atomic.Int64
 	last                 atomic.Bool // the program itself is compiled; only linking remains
 }
@@ -236,7 +270,7 @@ func (b *buildProgress) text() string {
 	case compiled == 0 && downloaded == 0:
 		return "nothing to download or compile so far"
 	default:
-		return fmt.Sprintf("%d modules downloaded, %d packages compiled of about 2800", downloaded, compiled)
+		return fmt.Sprintf("%d modules downloaded, %d packages compiled of about %d", downloaded, compiled, b.of)
 	}
 }
 

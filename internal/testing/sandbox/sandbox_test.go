@@ -24,7 +24,8 @@ import (
 // testAssets returns the executables. The first call builds them.
 func testAssets(t *testing.T) string {
 	t.Helper()
-	assets, err := Assets(t.Context(), AssetsOptions{Folder: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { t.Log(message) }})
+	wanted := AssetsOptions{Binaries: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { t.Log(message) }}
+	assets, err := Assets(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // versionedModule writes the tree of smallModule with an additional modfile for another version.
@@ -52,7 +50,7 @@ func TestBuildOfVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if folders[version], err = build(t.Context(), from, nil); err != nil {
+		if folders[version], err = build(t.Context(), from, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,18 +73,5 @@ func TestBuildOfVersions(t *testing.T) {
 	}
 	if got := filepath.Base(folders["1.1"]); got == keys["1.1"] {
 		t.Error("1.1 is not built again for a change of its checksums")
-	}
-}
-
-// TestAssetsOfFolderAndVersion checks that a folder and a version exclude each other.
-func TestAssetsOfFolderAndVersion(t *testing.T) {
-	folder := writeFiles(t, t.TempDir(), map[string]string{multicall: "#!/bin/sh\n"})
-	_, err := Assets(t.Context(), AssetsOptions{Folder: folder, KubernetesVersion: "1.1"})
-	if err == nil || !strings.Contains(err.Error(), "want one of them") {
-		t.Errorf("got %v", err)
-	}
-	got, err := Assets(t.Context(), AssetsOptions{Folder: folder})
-	if diff := cmp.Diff(folder, got); diff != "" || err != nil {
-		t.Errorf("%v %s", err, diff)
 	}
 }

@@ -99,7 +99,7 @@ func StartSandbox(t testing.TB, options Options) *sandbox.Sandbox {
 func Assets(t testing.TB) string {
 	t.Helper()
 	assets, err := sandbox.Assets(context.WithoutCancel(t.Context()), sandbox.AssetsOptions{
-		Folder: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { t.Log(message) },
+		Binaries: os.Getenv("KUBEBUILDER_ASSETS"), Progress: func(message string) { t.Log(message) },
 	})
 	if err != nil {
 		t.Fatal(err)
