@@ -49,7 +49,7 @@ var pureStandard = []string{
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
 	"./plugin/doctor", "./internal/legacy/migrate", "./plugin/offline", "./plugin/top",
-	"./plugin/viewer", "./plugin/web/...",
+	"./plugin/panel", "./plugin/viewer", "./plugin/web/...",
 	"./plugin/admission/...", // the API server's validation, for migrate and simulate
 	"./internal/testing/...", "./cloud/cloudtest",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
@@ -516,6 +516,12 @@ var importRules = []importRule{
 		never:   []string{"./..."},
 		except:  []string{"./internal/engine/explain", "./internal/telemetry", "./plugin/table"},
 		because: "usage, exit codes and versions are the same for every program, whatever its commands do",
+	},
+	{
+		from:    "./plugin/panel",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
+		except:  []string{"./internal/engine/...", "./plugin/web/view"},
+		because: "what is known of one node, pod or pool comes from the snapshot: page and terminal must have the same",
 	},
 	{
 		from: "./plugin/offline",

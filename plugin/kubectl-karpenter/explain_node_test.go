@@ -83,6 +83,7 @@ func TestExplainNode(t *testing.T) {
 	}
 	const moves = "  has 1 pod to move, at a price of 0.0010 USD\n"
 	held := large("held") + "  is kept\n" + moves + `  Underutilized: node held is protected by the annotation karpenter.sh/do-not-disrupt of pod default/db
+  also keeps it: the pool's budget allows at most 1 node at once
   removing only this node: saves 0.5050 USD per hour, 368.65 a month; its pods fit on other nodes
 `
 	march := time.Date(time.Now().UTC().Year(), 3, 1, 0, 0, 0, 0, time.UTC)
@@ -100,6 +101,7 @@ func TestExplainNode(t *testing.T) {
   has 1 pod to move, at a price of 0.0010 USD
   Drifted: PodDisruptionBudget default/quorum allows no eviction of pod default/quorum on node guarded now
   Underutilized: PodDisruptionBudget default/quorum allows no eviction of pod default/quorum on node guarded now
+  also keeps it: the pool's budget allows at most 1 node at once
   has drifted: NodePoolDrifted
   removing only this node: saves 0.1050 USD per hour, 76.65 a month; its pods fit on other nodes
 `},

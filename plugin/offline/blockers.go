@@ -20,7 +20,9 @@ import (
 type blocker struct {
 	view.Blocker
 	lift *Change
-	at   time.Time
+	// kept are the verdicts that it causes; the first of a node counts it.
+	kept  []disruption.Kept
+	nodes map[string]bool
 }
 
 // savings are the blockers, and which of their savings are computed. What is computed is kept.
@@ -117,20 +119,25 @@ func (o *Overview) findBlockers() []blocker {
 	at, list := map[string]int{}, []blocker{}
 	for _, k := range d.proposal.Kept {
 		n := d.first.Node(k.Node)
+		if n == nil {
+			continue
+		}
 		b := o.blockerOf(n, k)
-		if n == nil || b.Kind == "" {
+		if b.Kind == "" {
 			continue
 		}
 		id := b.Kind + "|" + b.Name
 		i, known := at[id]
 		if !known {
 			i = len(list)
+			b.nodes = map[string]bool{}
 			at[id], list = i, append(list, b)
 		}
 		first := &list[i]
-		if slices.Contains(first.Nodes, k.Node) {
+		if first.nodes[k.Node] {
 			continue
 		}
+		first.nodes[k.Node], first.kept = true, append(first.kept, k)
 		first.Nodes = append(first.Nodes, k.Node)
 		first.Held += usd(n.LeastPrice())
 		if first.lift != nil && b.lift != nil && first.lift != b.lift {
@@ -138,8 +145,10 @@ func (o *Overview) findBlockers() []blocker {
 				first.lift.unprotected[name] = true
 			}
 		}
-		if ends := disruption.ChangesAt(d.first, d.opts, k); !ends.IsZero() && (first.at.IsZero() || ends.Before(first.at)) {
-			first.at, first.Changes = ends, ends.UTC().Format(time.RFC3339)
+	}
+	for i := range list {
+		if ends := disruption.ChangesAt(d.first, d.opts, list[i].kept...); !ends.IsZero() {
+			list[i].Changes = ends.UTC().Format(time.RFC3339)
 		}
 	}
 	slices.SortFunc(list, func(a, b blocker) int {
@@ -207,8 +216,7 @@ func (b *blocker) protected(n *model.Node, v plan.Verdict) {
 		b.Kind = "Annotation of pods"
 		for _, p := range n.Pods {
 			if p.Key() == v.Holder.Pod {
-				owner := workloadOwner(p)
-				b.Name = view.Workload{Namespace: p.Namespace, Kind: owner.Kind, Name: owner.Name}.Key()
+				b.Name = workloadKey(p)
 			}
 		}
 		names = map[string]bool{v.Holder.Pod: true}

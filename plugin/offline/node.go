@@ -13,6 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/plugin/panel"
 	"github.com/karpenter-go/karpenter/plugin/top"
 )
 
@@ -57,6 +58,8 @@ type NodeOutcome struct {
 	Drain *DrainOutcome `json:"drain,omitempty"`
 	// Reasons are why it is kept, by the reason for which it might be removed.
 	Reasons []KeptReason `json:"reasons,omitempty"`
+	// Obstacles are all that keeps a node from being removed for being underutilized, where Reasons have the first.
+	Obstacles []panel.Obstacle `json:"obstacles,omitempty"`
 	// RemovalsPaused names the limit (nodepool or fleet) that pauses involuntary removals in its pool. Disputed is
 	// the newest event about a machine that the cloud does not find.
 	RemovalsPaused string `json:"removalsPaused,omitempty"`
@@ -171,7 +174,7 @@ func (d *DisruptDecision) nodeOutcome(name string) *NodeOutcome {
 		o.Outcome, o.Step = "Proposed", &step
 	default:
 		o.Outcome = "Kept"
-		o.Reasons = d.keptReasons(n.Name)
+		o.Reasons, o.Obstacles = d.keptReasons(n.Name), panel.Obstacles(d.first, n)
 		o.Alone = d.alone(n)
 	}
 	return o
@@ -348,6 +351,13 @@ func (o *NodeOutcome) writeReasons(b *strings.Builder) {
 		fmt.Fprintf(b, "  %s: %s\n", cmp.Or(r.For, r.Code), r.Message)
 		if r.ChangesAt != nil {
 			fmt.Fprintf(b, "    may change at %s\n", r.ChangesAt.UTC().Format(time.RFC3339))
+		}
+	}
+	for i := range o.Obstacles {
+		about := &o.Obstacles[i]
+		named := slices.ContainsFunc(o.Reasons, func(r KeptReason) bool { return r.Message == about.Message })
+		if !named || len(about.Pods) > 1 {
+			fmt.Fprintf(b, "  also keeps it: %s\n", about.Text())
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/plugin/panel"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
@@ -92,8 +93,35 @@ func (o *Overview) fleetOf(snap *model.Snapshot) *view.Fleet {
 	for _, n := range snap.Nodes {
 		f.Nodes = append(f.Nodes, o.nodeOf(snap, n, f, at))
 	}
+	for _, p := range waitingOf(snap) {
+		f.Waiting = append(f.Waiting, view.Pod{Name: p.Name, Workload: workloadIn(f, at, p)})
+	}
 	f.Normalize()
 	return f
+}
+
+// waitingOf returns the pods without a node that exist.
+func waitingOf(snap *model.Snapshot) []*model.Pod {
+	list := slices.Clone(snap.Rejected)
+	for _, g := range snap.Groups {
+		for _, p := range g.Pods {
+			if p.Virtual == "" {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// workloadIn returns the index of the workload of the pod in the fleet.
+func workloadIn(f *view.Fleet, at map[model.Owner]int, p *model.Pod) int {
+	owner := workloadOwner(p)
+	w, known := at[owner]
+	if !known {
+		w = len(f.Workloads)
+		at[owner], f.Workloads = w, append(f.Workloads, view.Workload{Namespace: p.Namespace, Kind: owner.Kind, Name: owner.Name})
+	}
+	return w
 }
 
 func (o *Overview) nodeOf(snap *model.Snapshot, n *model.Node, f *view.Fleet, at map[model.Owner]int) view.Node {
@@ -104,14 +132,9 @@ func (o *Overview) nodeOf(snap *model.Snapshot, n *model.Node, f *view.Fleet, at
 		Price:       line.PricePerHour, Managed: n.Ours(), Unpriced: line.Unpriced,
 		Age: time.Duration(line.Age * float64(time.Second)), Drifted: n.Drifted}
 	for _, p := range n.Pods {
-		owner := workloadOwner(p)
-		w, known := at[owner]
-		if !known {
-			w = len(f.Workloads)
-			at[owner], f.Workloads = w, append(f.Workloads, view.Workload{Namespace: p.Namespace, Kind: owner.Kind, Name: owner.Name})
-		}
+		w := workloadIn(f, at, p)
 		f.Workloads[w].Pods++
-		v.Pods = append(v.Pods, view.Pod{Workload: w, Share: max(share(p.Requests, n.Usable, quantity.CPU),
+		v.Pods = append(v.Pods, view.Pod{Name: p.Name, Workload: w, Share: max(share(p.Requests, n.Usable, quantity.CPU),
 			share(p.Requests, n.Usable, quantity.Memory))})
 	}
 	return v
@@ -232,13 +255,43 @@ func (o *Overview) Pending() []view.Pending {
 	return list
 }
 
-// Node returns what `explain node` prints about a node, "" if there is none of the name.
-func (o *Overview) Node(name string) string {
+// Node returns what `explain node` prints about a node, and its pods; nil if there is none of the name.
+func (o *Overview) Node(name string) *view.NodeDetail {
 	outcome := o.disruptNow().nodeOutcome(name)
 	if outcome == nil {
-		return ""
+		return nil
 	}
-	return outcome.Text()
+	return &view.NodeDetail{Text: outcome.Text(), Pods: panel.Pods(o.snap, o.snap.NodeOrClaim(name), workloadKey)}
+}
+
+// Pod returns what is known of a pod, NAMESPACE/NAME: on its node, or what `explain pod` prints of one without a node. It is
+// nil if there is none.
+func (o *Overview) Pod(key string) *view.PodDetail {
+	for _, n := range o.snap.Nodes {
+		for _, p := range n.Pods {
+			if p.Key() == key {
+				d := panel.Pod(o.snap, n, p, workloadKey(p))
+				return &d
+			}
+		}
+	}
+	for _, p := range waitingOf(o.snap) {
+		if p.Key() != key {
+			continue
+		}
+		d := panel.Pod(o.snap, nil, p, workloadKey(p))
+		if object := o.w.podOf(key); object != nil {
+			d.Text = o.decide().outcome(object).Text()
+		}
+		return &d
+	}
+	return nil
+}
+
+// workloadKey returns the controller of a pod in words.
+func workloadKey(p *model.Pod) string {
+	owner := workloadOwner(p)
+	return view.Workload{Namespace: p.Namespace, Kind: owner.Kind, Name: owner.Name}.Key()
 }
 
 // Plan launches nodes for pending pods, and then returns the steps until no further one is worthwhile. It ends early with

@@ -48,9 +48,12 @@ type shown struct {
 	Controls []control
 	Scrubber *scrubber
 	Detail   *detail
-	Form     *whatIfForm
-	Facts    []fact
-	Problem  string
+	Insets   []*inset
+	// Chosen is the row that the picture marks.
+	Chosen  string
+	Form    *whatIfForm
+	Facts   []fact
+	Problem string
 	// Extra are more values of the JSON document.
 	Extra map[string]any
 	// Link is the parameter that selects a row, empty for none.
@@ -61,6 +64,9 @@ type shown struct {
 type control struct {
 	Name, Label, Value string
 	Options            []option
+	// Hint says what may be typed, Suggested are some of these texts.
+	Hint      string
+	Suggested []string
 }
 
 type option struct{ Value, Text string }
@@ -70,8 +76,20 @@ type scrubber struct {
 	Text     string
 }
 
-// detail is what is said about the selected row.
-type detail struct{ Title, Text string }
+// detail is the panel of the selected row.
+type detail struct {
+	Title, Text string
+	Facts       []fact
+	Link        *link
+	Pods        *inset
+}
+
+// inset is a table beside that of the view.
+type inset struct {
+	Title   string
+	Columns []view.Column
+	Rows    []line
+}
 
 // fact is a figure with its name.
 type fact struct{ Name, Value, Note string }

@@ -173,7 +173,7 @@ func (p *page) inline(name string, q url.Values, v *shown) error {
 	}
 	options := picture.Options{}
 	if v.Link == "node" {
-		options.Link = func(row string) string { return with(name, q, "node", row) }
+		options.Link = func(row string) string { return with(name, q, "node", row, "pod", "") }
 	}
 	var out bytes.Buffer
 	if err := v.Picture.WriteSVG(&out, options); err != nil {
@@ -201,13 +201,31 @@ func tableOf(name string, q url.Values, v *shown) *tablePage {
 		t.Columns = append(t.Columns, headOf(name, q, c))
 	}
 	for i, row := range s.Rows[from:t.To] {
-		l := line{ID: row.ID, First: i == 0, Selected: v.Link != "" && q.Get(v.Link) == row.ID}
+		l := lineOf(s, row)
+		l.First, l.Selected = i == 0, v.Link != "" && (q.Get(v.Link) == row.ID || v.Chosen == row.ID)
 		if v.Link != "" {
-			l.URL = with(name, q, v.Link, row.ID)
+			l.URL = with(name, q, v.Link, row.ID, "pod", "")
 		}
-		for j, c := range row.Cells {
-			l.Cells = append(l.Cells, cell{c.Text, s.Columns[j].Title, s.Columns[j].Number, len(c.Text) > longText})
-		}
+		t.Rows = append(t.Rows, l)
+	}
+	return t
+}
+
+// lineOf returns a row as a page has it, without a link.
+func lineOf(s *view.Sheet, row view.Row) line {
+	l := line{ID: row.ID}
+	for j, c := range row.Cells {
+		l.Cells = append(l.Cells, cell{c.Text, s.Columns[j].Title, s.Columns[j].Number, len(c.Text) > longText})
+	}
+	return l
+}
+
+// insetOf returns a sheet as a table beside that of the view. The first cell of a row leads to url of its ID.
+func insetOf(title string, s *view.Sheet, url func(id string) string) *inset {
+	t := &inset{Title: title, Columns: s.Columns}
+	for _, row := range s.Rows {
+		l := lineOf(s, row)
+		l.URL = url(row.ID)
 		t.Rows = append(t.Rows, l)
 	}
 	return t

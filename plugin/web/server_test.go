@@ -466,3 +466,51 @@ func TestSummary(t *testing.T) {
 		}
 	}
 }
+
+// TestPanels: the panel of a node has its pods with what keeps each, a pod has an address of its own, and the filter finds
+// pods by namespace, name and workload, also those without a node.
+func TestPanels(t *testing.T) {
+	_, c := serve(t, ofFile(t, cluster()))
+	complete := func(path string) string {
+		page, _ := c.get(path)
+		for strings.Contains(page, `data-waiting="true"`) {
+			page, _ = c.get(path)
+		}
+		return page
+	}
+	page := complete("/fleet?node=two")
+	for _, want := range []string{"<h3>1 pod</h3>", `href="/fleet?pod=shop%2Fdb-0"`, "shop/db (StatefulSet)", "cpu 500m", "app=db",
+		"PodDisruptionBudget shop/db allows no eviction of pod shop/db-0 on node two now", `data-chosen="two"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the panel of the node lacks %q:\n%s", want, page)
+		}
+	}
+	for path, wants := range map[string][]string{
+		"/fleet?pod=shop/db-0": {"Pod shop/db-0", `<a href="/fleet?node=two">Node two</a>`, "<dt>Priority</dt><dd>0</dd>",
+			"allows no eviction of pod shop/db-0", `data-chosen="two"`, "explain pod -n shop db-0"},
+		"/fleet?pod=shop/web-0":      {"nothing: it can be evicted", `data-chosen="one"`},
+		"/fleet?pod=shop/big-0":      {"pod shop/big-0 cannot be scheduled", "<dt>Requests</dt><dd>cpu 500</dd>"},
+		"/fleet?pod=shop/none":       {"There is no pod of this name"},
+		"/fleet?node=none":           {"There is no node of this name"},
+		"/fleet?q=shop":              {"<h3>5 pods found</h3>", "waits for one", "3 nodes, 3 pods"},
+		"/fleet?q=shop/web":          {"<h3>2 pods found</h3>", "2 nodes, 2 pods", `<option value="shop"`, `<option value="general"`},
+		"/fleet?q=p/db-0":            {"<h3>1 pod found</h3>", "1 node, 1 pod,"},
+		"/fleet?q=StatefulSet":       {"<h3>5 pods found</h3>"},
+		"/fleet?q=big":               {"<h3>1 pod found</h3>", "No node, and no pod on a node, matches"},
+		"/fleet?q=test-zone-a":       {"3 nodes, 3 pods"},
+		"/fleet?q=two&format=csv":    {"two,general"},
+		"/fleet?q=shop/db&color=why": {"1 pod found"},
+	} {
+		page := complete(path)
+		for _, want := range wants {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s lacks %q:\n%s", path, want, page)
+			}
+		}
+	}
+	text, _ := c.get("/fleet?node=two&format=json")
+	var document struct{ Node view.NodeDetail }
+	if err := json.Unmarshal([]byte(text), &document); err != nil || len(document.Node.Pods) != 1 || document.Node.Pods[0].CPU != 500 {
+		t.Errorf("the document has the node %+v, %v", document.Node, err)
+	}
+}

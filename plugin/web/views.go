@@ -20,59 +20,6 @@ var titles = map[string]string{"fleet": "Fleet", "plan": "Plan", "pending": "Why
 // order is that of the navigation.
 var order = []string{"fleet", "plan", "pending", "savings", "map", "what-if"}
 
-func showFleet(r *request) (*shown, error) {
-	mode := picture.Mode(r.query.Get("color"))
-	if !slices.Contains(picture.Modes(), mode) {
-		mode = picture.Fill
-	}
-	at := &r.reading.fleet
-	if mode == picture.Why || r.query.Get("node") != "" {
-		at = &r.reading.decided
-	}
-	fleet, err, ready := partly(r, at)
-	v := &shown{Canvas: true, Link: "node", Command: r.command("top")}
-	for _, m := range picture.Modes() {
-		text := m.Title()
-		if len(v.Controls) == 0 {
-			v.Controls = append(v.Controls, control{Name: "color", Label: "Color", Value: string(mode)})
-		}
-		v.Controls[0].Options = append(v.Controls[0].Options, option{string(m), text})
-	}
-	v.Controls = append(v.Controls, control{Name: "q", Label: "Filter", Value: r.query.Get("q")})
-	if err != nil {
-		return nil, err
-	}
-	if !ready {
-		v.Waiting = "deciding why nodes stay"
-		if fleet, ready = at.soFar(); !ready {
-			return v, nil
-		}
-	}
-	kept := fleet.Filter(r.query.Get("q"))
-	v.Picture, v.Sheet = picture.Fleet(kept, mode, r.width), kept.Sheet()
-	price, _ := kept.Price()
-	pods := 0
-	for i := range kept.Nodes {
-		pods += len(kept.Nodes[i].Pods)
-	}
-	v.Lead = fmt.Sprintf("%d nodes, %d pods, %.2f USD an hour. A box is as large as the cpu of its node, and filled to what pods request.",
-		len(kept.Nodes), pods, price)
-	switch {
-	case r.reading.Empty():
-		v.Empty = "There are no nodes, pods or pools. If the cluster has some, see whether the kubeconfig names the right one."
-	case len(kept.Nodes) == 0:
-		v.Empty = "No node matches the filter."
-	}
-	if name := r.query.Get("node"); name != "" && v.Waiting == "" {
-		v.Detail = &detail{"Node " + name, r.reading.Node(name)}
-		if v.Detail.Text == "" {
-			v.Detail.Text = "There is no node of this name in this reading."
-		}
-		v.Command = r.command("explain node " + quote(name))
-	}
-	return v, nil
-}
-
 // command returns the command that says the same as a view.
 func (r *request) command(verb string) string {
 	text := "kubectl karpenter " + verb
@@ -231,12 +178,12 @@ func showMap(r *request) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &shown{Command: r.command("top"), Controls: []control{{Name: "q", Label: "Filter", Value: r.query.Get("q")}}}
+	v := &shown{Command: r.command("top"), Controls: []control{filterControl(r, fleet)}}
 	if !ready {
 		v.Waiting = "reading the fleet"
 		return v, nil
 	}
-	places := fleet.Filter(r.query.Get("q")).Places()
+	places := fleet.Filter(r.query.Get("q")).Kept().Places()
 	v.Picture, v.Sheet = picture.Map(places, r.width), view.MapSheet(places)
 	v.Lead = "Area is USD an hour: pools, in them zones, in them instance types. A box is filled to what pods request."
 	if len(places) == 0 {

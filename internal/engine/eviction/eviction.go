@@ -17,9 +17,27 @@ var disruptedTaint = [1]model.Taint{{Key: "karpenter.sh/disrupted", Effect: mode
 // pods that are terminating, pods that tolerate the disruption taint, and mirror pods. Of these, do-not-disrupt still
 // counts on all but terminating pods. The cost is one look-up of the pod's PodDisruptionBudgets.
 func Allowed(snap *model.Snapshot, p *model.Pod) plan.Verdict {
+	if v := annotated(snap, p); !v.OK() {
+		return v
+	}
+	return budgeted(snap, p)
+}
+
+// Refusals returns all verdicts that block the eviction of the pod, where Allowed returns the first.
+func Refusals(snap *model.Snapshot, p *model.Pod) []plan.Verdict {
+	return slices.DeleteFunc([]plan.Verdict{annotated(snap, p), budgeted(snap, p)}, plan.Verdict.OK)
+}
+
+// annotated returns the refusal of the pod's do-not-disrupt annotation.
+func annotated(snap *model.Snapshot, p *model.Pod) plan.Verdict {
 	if p.ProtectedUntil.After(snap.Now) {
 		return plan.Verdict{Code: plan.NodeProtected, Node: p.Node, Holder: &plan.Holder{Pod: p.Key()}}
 	}
+	return plan.Verdict{}
+}
+
+// budgeted returns the refusal of the pod's PodDisruptionBudgets.
+func budgeted(snap *model.Snapshot, p *model.Pod) plan.Verdict {
 	if len(snap.PDBs) == 0 || !evicted(p) {
 		return plan.Verdict{}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/engine/eviction"
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
@@ -101,6 +102,44 @@ func TestEmptyNodeWithBlockedDaemon(t *testing.T) {
 	w.PDBs[0].Allowed = 1
 	if v := guard.Check(w.Snapshot(), w.Command("c0")); !v.OK() {
 		t.Errorf("verdict %+v", v)
+	}
+}
+
+// TestObstacles: all that keeps a node is listed, where Removable and Admit name the first.
+func TestObstacles(t *testing.T) {
+	w := plantest.New(t, 2)
+	w.Pools[0].Policy = "WhenEmpty"
+	w.Nodes["c0"].DoNotDisrupt = true
+	w.Bind("web", "n0")
+	w.Bind("db", "n0")
+	w.Bind("quiet", "n0")
+	w.Pods[0].ProtectedUntil = model.Forever
+	w.Protect("web", 0)
+	w.Protect("db", 0)
+	w.Pools[0].Budgets = []model.Budget{{Count: 1}}
+	w.Nodes["c1"].Ready = false
+	snap := w.Snapshot()
+	var got []string
+	for _, v := range guard.New(snap).Obstacles(snap.Node("n0")) {
+		if v.Node != "n0" && v.Pool == "" {
+			t.Errorf("%+v names no node", v)
+		}
+		text := explain.Code(v.Code)
+		if v.Holder != nil {
+			text += " " + v.Holder.Pod + " " + v.Holder.PDB
+		}
+		got = append(got, text)
+	}
+	want := []string{"NodeProtected", "PolicyForbids", "PDBBlocks default/db default/pdb-1", "NodeProtected default/web ",
+		"PDBBlocks default/web default/pdb-0", "BudgetExhausted"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("obstacles (-want +got):\n%s", diff)
+	}
+	w.Nodes["c0"].DoNotDisrupt, w.Nodes["c1"].Ready, w.Pools[0].Policy = false, true, "Balanced"
+	w.PDBs, w.Pods[0].ProtectedUntil = nil, time.Time{}
+	snap = w.Snapshot()
+	if got := guard.New(snap).Obstacles(snap.Node("n0")); len(got) > 0 {
+		t.Errorf("a node that nothing keeps has the obstacles %+v", got)
 	}
 }
 

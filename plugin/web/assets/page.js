@@ -284,6 +284,7 @@ class Painter {
     const here = new URL(location.href);
     if (here.pathname !== "/fleet") return;
     here.searchParams.set("node", row);
+    here.searchParams.delete("pod");
     location.assign(here);
   }
 
@@ -303,7 +304,7 @@ function paint() {
   if (painter?.box !== box) {
     painter = new Painter(box);
     window.karpenterPainter = painter; // for the browser tests: frame times, and the boxes
-    painter.highlight(new URL(location.href).searchParams.get("node") ?? "");
+    painter.highlight(box.dataset.chosen);
   }
   performance.clearMarks("painted");
   painter.load(box.dataset.src).catch((error) => {
@@ -344,6 +345,13 @@ main.addEventListener("keydown", (e) => {
     focusRow(list[Math.min(list.length - 1, Math.max(0, to))]);
   }
   e.preventDefault();
+});
+
+// A slash goes to the filter.
+document.addEventListener("keydown", (e) => {
+  if (e.key !== "/" || !$("filter") || e.altKey || e.ctrlKey || e.metaKey || e.target.matches("input,textarea,select")) return;
+  e.preventDefault();
+  $("filter").focus();
 });
 
 // Choices apply at once; the button is for readers without the script. The manifest of a what-if follows the choice of the

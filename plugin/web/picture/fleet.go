@@ -172,6 +172,9 @@ func (p *Picture) section(s section, y int, unit float64, box func(*view.Node, i
 
 // box returns the box of a node without its place.
 func (l *look) box(n *view.Node, _ int) Box {
+	if n.Other {
+		return Box{Row: n.Name, Title: titleOf(n)}
+	}
 	c := l.class(n)
 	b := Box{Role: l.keys[c].Role, Pattern: l.keys[c].Pattern, Level: level(n.Share()), Row: n.Name, Title: titleOf(n)}
 	if n.State == "not ready" || n.State == "blocked" || n.Share() > 1 {

@@ -84,7 +84,9 @@ func lookOf(f *view.Fleet, mode Mode) *look {
 		})
 	}
 	for i := range f.Nodes {
-		l.keys[l.class(&f.Nodes[i])].Count++
+		if !f.Nodes[i].Other {
+			l.keys[l.class(&f.Nodes[i])].Count++
+		}
 	}
 	return l
 }

@@ -141,3 +141,26 @@ func (p *Plan) At(step int) *Fleet {
 	}
 	return &fleet
 }
+
+// NodeDetail is what is known of a node beyond its row.
+type NodeDetail struct {
+	// Text is what explain says about it.
+	Text string
+	Pods []PodDetail
+}
+
+// PodDetail is what is known of a pod.
+type PodDetail struct {
+	// Key is NAMESPACE/NAME. Node is empty for a pod that has none.
+	Key, Node string
+	// Workload is its controller in words, State what is special about it, Text what explain says of one without a node.
+	Workload, State, Text string
+	// CPU and Memory are requests, in millicores and bytes; Requests are all of them in words. Share is the larger of the
+	// first two as a part of what the node has.
+	CPU, Memory int64
+	Requests    []string
+	Share       float64
+	Priority    int32
+	// Labels are KEY=VALUE, sorted. Keeps are the reasons for which it cannot be evicted now.
+	Labels, Keeps []string
+}

@@ -17,6 +17,8 @@ type Fleet struct {
 	Nodes []Node
 	// Workloads are the controllers of pods, by key. Pods refer to them by index.
 	Workloads []Workload
+	// Waiting are the pods without a node.
+	Waiting []Pod
 }
 
 // Workload is a controller of pods, or a pod without one.
@@ -61,10 +63,13 @@ type Node struct {
 	Code, Why string
 	// Change is what a plan does with the node: Stays, Added or Removed.
 	Change Change
+	// Other says that a filter does not select the node.
+	Other bool
 }
 
-// Pod is a pod on a node.
+// Pod is a pod. Its namespace is that of its workload.
 type Pod struct {
+	Name     string
 	Workload int
 	// Share is the larger of its requests of cpu and memory, as a part of what the node has.
 	Share float64
@@ -112,25 +117,13 @@ func (f *Fleet) Normalize() {
 		})
 		f.Nodes[i].Pods = pods
 	}
+	f.Waiting = slices.Clone(f.Waiting)
+	for i := range f.Waiting {
+		f.Waiting[i].Workload = at[f.Waiting[i].Workload]
+	}
 	slices.SortFunc(f.Nodes, func(a, b Node) int {
 		return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Name, b.Name))
 	})
-}
-
-// Filter returns the fleet with the nodes in whose words the text occurs, ignoring case.
-func (f *Fleet) Filter(text string) *Fleet {
-	if text = strings.ToLower(strings.TrimSpace(text)); text == "" {
-		return f
-	}
-	kept := *f
-	kept.Nodes = nil
-	for _, n := range f.Nodes {
-		words := strings.ToLower(strings.Join([]string{n.Name, n.Pool, n.Type, n.Zone, n.CapacityType, n.State, n.Code}, "\n"))
-		if strings.Contains(words, text) {
-			kept.Nodes = append(kept.Nodes, n)
-		}
-	}
-	return &kept
 }
 
 // Price returns the price of the nodes with known prices, and the number of managed nodes without one.

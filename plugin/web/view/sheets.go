@@ -138,6 +138,29 @@ func PendingSheet(list []Pending) *Sheet {
 	return s
 }
 
+// PodsSheet returns the pods of a node as a table.
+func PodsSheet(list []PodDetail) *Sheet {
+	s := &Sheet{Columns: []Column{{Key: "pod", Title: "Pod"}, {Key: "workload", Title: "Workload"}, {Key: "requests", Title: "Requests"},
+		{"share", "Of the node", true}, {"priority", "Priority", true}, {Key: "labels", Title: "Labels"},
+		{Key: "keeps", Title: "Keeps the node"}}}
+	for i := range list {
+		p := &list[i]
+		s.Rows = append(s.Rows, Row{p.Key, []Cell{Words(p.Key), Words(p.Workload), Words(cmp.Or(strings.Join(p.Requests, ", "), "none")),
+			Percent(p.Share), Count(int(p.Priority)), Words(Few(p.Labels, 4)),
+			Words(cmp.Or(strings.Join(p.Keeps, "; "), p.State, "no"))}})
+	}
+	return s
+}
+
+// FoundSheet returns pods that a filter finds as a table.
+func FoundSheet(list []Found) *Sheet {
+	s := &Sheet{Columns: []Column{{Key: "pod", Title: "Pod"}, {Key: "node", Title: "Node"}, {Key: "workload", Title: "Workload"}}}
+	for _, p := range list {
+		s.Rows = append(s.Rows, Row{p.Key, []Cell{Words(p.Key), Words(cmp.Or(p.Node, "waits for one")), Words(p.Workload)}})
+	}
+	return s
+}
+
 // SavingsSheet returns the blockers as a table.
 func SavingsSheet(list []Blocker) *Sheet {
 	s := &Sheet{Columns: []Column{{Key: "kind", Title: "Kept by"}, {Key: "name", Title: "Object"},

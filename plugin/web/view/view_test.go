@@ -100,7 +100,7 @@ func TestSheets(t *testing.T) {
 			t.Errorf("line %d is %q, want %q", i, lines[i], want)
 		}
 	}
-	if kept := fleet().Filter(" N2 "); len(kept.Nodes) != 1 || kept.Nodes[0].Name != "n2" {
+	if kept := fleet().Filter(" N2 ").Kept(); len(kept.Nodes) != 1 || kept.Nodes[0].Name != "n2" {
 		t.Errorf("the filter keeps %v", kept.Nodes)
 	}
 	places := fleet().Places()
@@ -125,5 +125,43 @@ func TestPlanAt(t *testing.T) {
 	}
 	if f.Nodes[1].CPUShare != 0.2 {
 		t.Errorf("the fleet of the plan has changed")
+	}
+}
+
+// TestFind checks what a filter finds: the words of nodes, and the names, namespaces and workloads of pods.
+func TestFind(t *testing.T) {
+	f := &view.Fleet{Workloads: []view.Workload{{Namespace: "shop", Kind: "Deployment", Name: "web"}, {Namespace: "data", Name: "db"}},
+		Nodes: []view.Node{{Name: "n1", Zone: "shop-zone", Pods: []view.Pod{{Name: "db-0", Workload: 1}}},
+			{Name: "n2", Pods: []view.Pod{{Name: "web-x", Workload: 0}, {Name: "db-1", Workload: 1}}}, {Name: "n3"}},
+		Waiting: []view.Pod{{Name: "web-y", Workload: 0}}}
+	f.Normalize()
+	for text, want := range map[string]string{
+		"":           "n1 n2 n3 |",
+		"shop":       "n1 n2 | shop/web-y shop/web-x",
+		"SHOP/web":   "n2 | shop/web-y shop/web-x",
+		"deployment": "n2 | shop/web-y shop/web-x",
+		"data/db-1":  "n2 | data/db-1",
+		"db-":        "n1 n2 | data/db-0 data/db-1",
+		"n3":         "n3 |",
+		"none":       "|",
+	} {
+		got := ""
+		for _, n := range f.Filter(text).Kept().Nodes {
+			got += n.Name + " "
+		}
+		got += "|"
+		found, of := f.Find(text, 10)
+		for _, p := range found {
+			got += " " + p.Key
+		}
+		if got != want || of != len(found) {
+			t.Errorf("%q finds %q of %d, want %q", text, got, of, want)
+		}
+	}
+	if found, of := f.Find("db-", 1); len(found) != 1 || of != 2 || found[0].Node != "n1" {
+		t.Errorf("at most one of two: %v of %d", found, of)
+	}
+	if diff := strings.Join(f.Namespaces(), " "); diff != "data shop" {
+		t.Errorf("the namespaces are %s", diff)
 	}
 }
