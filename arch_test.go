@@ -48,7 +48,7 @@ var pureStandard = []string{
 // operatorsOnly are the packages that only operators and developers need: the plugin's answers, the demo and the sandbox
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
-	"./plugin/doctor", "./internal/legacy/migrate", "./plugin/offline", "./plugin/top",
+	"./plugin/doctor", "./internal/legacy/migrate", "./plugin/bill", "./plugin/billing", "./plugin/offline", "./plugin/top",
 	"./plugin/panel", "./plugin/viewer", "./plugin/web/...",
 	"./plugin/admission/...", // the API server's validation, for migrate and simulate
 	"./internal/testing/...", "./cloud/cloudtest",
@@ -553,14 +553,24 @@ var importRules = []importRule{
 		because: "how tables and lines fit a width does not depend on what they say, or on a terminal",
 	},
 	{
+		from:    "./plugin/bill",
+		only:    append([]string{"./plugin/table"}, pureStandard...),
+		because: "a bill is plain data: terminal, page and report show the same rows",
+	},
+	{
+		from:    "./plugin/billing",
+		only:    append([]string{"./internal/engine/allocation", "./internal/engine/model", "./plugin/bill"}, pureStandard...),
+		because: "a bill follows from a snapshot, wherever that was read",
+	},
+	{
 		from:    "./plugin/top",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/..."},
-		except:  []string{"./plugin/table"},
+		except:  []string{"./plugin/bill", "./plugin/table"},
 		because: "a view of a fleet is drawn from plain data: it must be the same wherever that was read",
 	},
 	{
 		from:    "./plugin/web/view",
-		only:    append([]string{"encoding/csv", "io", "./plugin/table"}, pureStandard...),
+		only:    append([]string{"encoding/csv", "io", "./plugin/bill", "./plugin/table"}, pureStandard...),
 		because: "the rows of a page are plain data: they must be the same wherever they were read, and be tested without a cluster",
 	},
 	{

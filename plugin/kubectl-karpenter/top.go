@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/cli"
 	"github.com/karpenter-go/karpenter/plugin/top"
 )
@@ -30,6 +31,9 @@ type view struct {
 	sort     string
 	reverse  bool
 	filter   string
+	cost     billFlags
+	// by is what the cost is shared by, nil for not at all.
+	by *bill.Grouping
 	// now is the clock.
 	now func() time.Time
 }
@@ -42,18 +46,22 @@ func topCommandAt(now func() time.Time) *cobra.Command {
 	v := view{now: now}
 	command := &cobra.Command{
 		Use:   "top",
-		Short: "Show the nodes of a live cluster with utilization and cost, and pending pods",
+		Short: "Show the nodes of a live cluster with utilization and cost, pending pods, and whom the cost is for",
 		Long: `Reads the cluster repeatedly, and shows its nodes with the requests of their pods, type, zone, capacity type, price,
 pods and state; the pending pods and why they are pending; and the total cost beside its lower bound. Nothing is
 changed.
 
+With --by or --cost-label, the price of each node is shared among its pods by what they request: the larger share of its
+CPU and memory, or of its accelerators. What no pod requests, and what DaemonSets request, are rows of their own.
+
 Keys: up, down, page up, page down, home, end (or j, k, space, g, G) move; enter explains the row, as "explain" does; tab
-goes from nodes to waiting pods, to the totals of pools and back; s sorts by the next visible column, r reverses; /
-filters, escape drops the filter; ? shows the keys; q quits.
+goes from nodes to waiting pods, to the totals of pools, to the cost by namespace and back; s sorts by the next visible
+column, r reverses; / filters, escape drops the filter; ? shows the keys; q quits.
 
 With --once, or where standard output is no terminal, the whole is printed once, as plain text.`,
-		Example: "  kubectl karpenter top\n  kubectl karpenter top --once --sort price\n  kubectl karpenter top -o json",
-		Args:    cli.NoArguments,
+		Example: "  kubectl karpenter top\n  kubectl karpenter top --once --sort price\n  kubectl karpenter top -o json\n" +
+			"  kubectl karpenter top --once --by workload\n  kubectl karpenter top --once --cost-label team",
+		Args: cli.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return v.run(command.Context(), command.InOrStdin(), command.OutOrStdout(), command.ErrOrStderr())
 		},
@@ -68,21 +76,40 @@ func (v *view) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&v.everywhere, "all-namespaces", "A", false, "show waiting pods of all namespaces, as without --namespace")
 	flags.BoolVar(&v.once, "once", false, "print once, as plain text")
 	flags.DurationVar(&v.interval, "interval", 5*time.Second, "pause between two readings of the cluster, 1s or more")
-	flags.StringVar(&v.sort, "sort", "name", "column to sort nodes by: "+strings.Join(top.Orders(), ", "))
+	flags.StringVar(&v.sort, "sort", "", "column to sort nodes by: "+strings.Join(top.Orders(), ", ")+
+		" (default: name); or rows of --by: "+strings.Join(bill.Orders(), ", ")+" (default: price)")
 	flags.BoolVar(&v.reverse, "reverse", false, "sort the other way round")
-	flags.StringVar(&v.filter, "filter", "", "only nodes, pods and pools in which this text occurs")
+	flags.StringVar(&v.filter, "filter", "", "only nodes, pods, pools and rows of the cost in which this text occurs")
+	v.cost.addBy(flags)
 }
 
-func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) error {
+func (v *view) check() (err error) {
+	if v.by, err = v.cost.grouping(); err != nil {
+		return err
+	}
+	orders := top.Orders()
+	if v.by != nil {
+		orders = bill.Orders()
+	}
 	switch {
 	case v.everywhere && v.live.Namespace != "":
 		return cli.UsageErrorf("--all-namespaces and --namespace %s: give one of them", v.live.Namespace)
 	case v.interval < leastInterval:
 		return cli.UsageErrorf("--interval is %s, want 1s or more", v.interval)
-	case !slices.Contains(top.Orders(), v.sort):
-		return cli.UsageErrorf("--sort is %q, want %s", v.sort, strings.Join(top.Orders(), ", "))
+	case v.sort != "" && !slices.Contains(orders, v.sort):
+		return cli.UsageErrorf("--sort is %q, want %s", v.sort, strings.Join(orders, ", "))
+	}
+	return nil
+}
+
+func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) error {
+	if err := v.check(); err != nil {
+		return err
 	}
 	if v.output == formatText && !v.once && isTerminal(out) {
+		if v.by == nil {
+			v.by = &bill.Grouping{By: bill.ByNamespace}
+		}
 		program := top.Program{Read: v.fleet, Explain: v.explain, Interval: v.interval, In: in, Out: out,
 			Sort: v.sort, Reverse: v.reverse, Filter: v.filter}
 		return program.Run(ctx)
@@ -93,6 +120,9 @@ func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) e
 		return err
 	}
 	fleet = fleet.Filter(v.filter)
+	if fleet.Bill != nil {
+		fleet.Bill.Sort(v.sort, v.reverse)
+	}
 	top.Sort(fleet.Nodes, v.sort, v.reverse)
 	page := pageOf{fleet, columnsOf(out)}
 	if v.output == formatWide {
@@ -125,7 +155,7 @@ func (v *view) fleet(ctx context.Context) (*top.Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.Fleet(&v.policy, v.live.Namespace), nil
+	return w.Fleet(&v.policy, v.live.Namespace, v.by), nil
 }
 
 // explain reads the cluster, and returns what the verb explain prints about a row.

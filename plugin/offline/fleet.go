@@ -10,12 +10,14 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/plugin/bill"
+	"github.com/karpenter-go/karpenter/plugin/billing"
 	"github.com/karpenter-go/karpenter/plugin/top"
 )
 
 // Fleet decides, and returns the nodes with their contents and costs, and the pods without a node. Of these it returns
-// those of a namespace; an empty namespace means all namespaces.
-func (o *Manifests) Fleet(p *Policy, namespace string) *top.Fleet {
+// those of a namespace; an empty namespace means all namespaces. The price is shared by the grouping, nil for not at all.
+func (o *Manifests) Fleet(p *Policy, namespace string, by *bill.Grouping) *top.Fleet {
 	removed := o.removals() // before the model changes
 	d := o.Decide(p, 1)
 	fleet := &top.Fleet{At: d.snap.Now, PriceSource: d.source, Nodes: []top.Node{}, Pools: poolLines(d.snap),
@@ -36,6 +38,9 @@ func (o *Manifests) Fleet(p *Policy, namespace string) *top.Fleet {
 	least, _ := disruption.LeastCost(d.snap, p.disruptOptions(), all)
 	figures := figuresOf(d.snap, p.disruptOptions(), all)
 	fleet.PricePerHour, fleet.Unpriced, fleet.LowerBoundPerHour = figures.PricePerHour, figures.UnknownPrices, usd(least)
+	if by != nil {
+		fleet.Bill = billing.Of(d.snap, *by)
+	}
 	return fleet
 }
 

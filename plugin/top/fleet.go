@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
 // Fleet is the displayed data. Money is in USD per hour, shares are from 0 to 1.
@@ -35,6 +37,8 @@ type Fleet struct {
 	poolRows []poolTotal
 	// PriceSource describes source and date of the prices, empty for fictitious ones.
 	PriceSource string `json:"priceSource,omitempty"`
+	// Bill is for whom the price is paid; nil if that was not asked.
+	Bill *bill.Bill `json:"bill,omitempty"`
 	// Incomplete lists the kinds that the user may not read, and how the data differs without them.
 	Incomplete []Denied `json:"incomplete,omitempty"`
 }
@@ -173,6 +177,9 @@ func (f *Fleet) Filter(text string) *Fleet {
 	kept := *f
 	kept.Nodes, kept.Waiting, kept.Pools = slices.Clone(f.Nodes), slices.Clone(f.Waiting), slices.Clone(f.Pools)
 	kept.Filtered = text
+	if f.Bill != nil {
+		kept.Bill = f.Bill.Filter(text)
+	}
 	if text = strings.ToLower(text); text == "" {
 		return &kept
 	}

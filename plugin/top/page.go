@@ -35,7 +35,7 @@ const helpText = `Keys of the table
   page up, page down     move by a page (also space)
   home, end, g, G        move to the first or the last row
   enter                  explain the row: a node, a pending pod or a pool
-  tab                    switch between nodes, pending pods and pools
+  tab                    switch between nodes, pending pods, pools and cost
   s                      sort by the next column
   r                      reverse the order
   /                      show only rows that contain a text; enter keeps the filter
@@ -84,6 +84,8 @@ func (s *Screen) subject() (Subject, bool) {
 	case s.view == poolsView:
 		name := s.pools[s.cursor].name
 		return Subject{"pool", name}, name != ""
+	case s.view == billView:
+		return Subject{}, false
 	}
 	return Subject{"node", s.fleet.Nodes[s.cursor].Name}, true
 }

@@ -7,11 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/table"
 )
-
-// hoursPerMonth is that of AWS's price examples: 8,760 hours per year.
-const hoursPerMonth = 730
 
 // poolTotal holds the totals of a NodePool, or of nodes without one.
 type poolTotal struct {
@@ -82,7 +80,7 @@ func perMonth(usdPerHour float64, unpriced bool) string {
 	if usdPerHour == 0 {
 		return price(0, unpriced)
 	}
-	return fmt.Sprintf("%.2f", usdPerHour*hoursPerMonth)
+	return fmt.Sprintf("%.2f", usdPerHour*bill.HoursPerMonth)
 }
 
 // totals returns the totals of the pools, and of nodes without one, the most expensive ones first.

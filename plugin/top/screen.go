@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
@@ -14,10 +15,11 @@ const (
 	nodesView view = iota
 	waitingView
 	poolsView
+	billView
 	views
 )
 
-func (v view) String() string { return [...]string{"nodes", "waiting", "pools"}[v] }
+func (v view) String() string { return [...]string{"nodes", "waiting", "pools", "cost"}[v] }
 
 // Screen is the visible state: a fleet, and the position in it. The zero value is an empty screen without a size.
 // Resize and Show set them. It is not safe for concurrent use.
@@ -28,6 +30,7 @@ type Screen struct {
 	pools      []poolTotal
 	layout     layout[Node]
 	poolLayout layout[poolTotal]
+	billLayout table.Layout[bill.Row]
 	// problem is why the fleet is outdated.
 	problem string
 
@@ -96,6 +99,9 @@ func (s *Screen) refresh() {
 	Sort(s.fleet.Nodes, orders[s.order].name, s.reverse)
 	s.pools = s.fleet.totals()
 	s.layout, s.poolLayout = arrange(columns, s.fleet.Nodes, s.width), arrange(poolColumns, s.pools, s.width)
+	if b := s.fleet.Bill; b != nil {
+		s.billLayout = table.Arrange(b.Columns(), b.Rows, s.width)
+	}
 	s.move(0)
 }
 
@@ -108,6 +114,8 @@ func (s *Screen) lines() int {
 		return len(s.fleet.Waiting)
 	case s.view == poolsView:
 		return len(s.pools)
+	case s.view == billView:
+		return len(s.fleet.Bill.Rows)
 	}
 	return len(s.fleet.Nodes)
 }
@@ -158,11 +166,19 @@ func (s *Screen) Press(key string) Request {
 		s.reverse = !s.reverse
 		s.refresh()
 	case "tab":
-		s.view, s.cursor, s.first = (s.view+1)%views, 0, 0
+		s.turn()
 	default:
 		s.move(s.steps(key, s.rows(), s.lines()))
 	}
 	return Request{}
+}
+
+// turn goes to the next table, which has a bill only if the fleet has.
+func (s *Screen) turn() {
+	s.view, s.cursor, s.first = (s.view+1)%views, 0, 0
+	if s.view == billView && (s.fleet == nil || s.fleet.Bill == nil) {
+		s.view = nodesView
+	}
 }
 
 // request opens the page of the selected row, and asks for its text.
@@ -261,6 +277,8 @@ func (s *Screen) header() string {
 		return s.paint.of(title, table.Cut(waitingHeader(s.width, nil), s.width))
 	case poolsView:
 		return s.poolLayout.header(s.paint)
+	case billView:
+		return s.paint.of(title, s.billLayout.Header(nil))
 	}
 	return s.layout.header(s.paint)
 }
@@ -279,6 +297,8 @@ func (s *Screen) row(i int, p paint) string {
 		return waitingRow(&s.fleet.Waiting[i], s.width, p)
 	case poolsView:
 		return s.poolLayout.row(&s.pools[i], p)
+	case billView:
+		return s.billLayout.Row(&s.fleet.Bill.Rows[i], nil)
 	}
 	return s.layout.row(&s.fleet.Nodes[i], p)
 }

@@ -4,15 +4,21 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
 // Text returns the whole fleet as plain text, without colors, for scripts, documents and dumb terminals. Tables fit a
-// width in characters, 0 for unlimited. Reasons of pods are not shortened.
+// width in characters, 0 for unlimited. Reasons of pods are not shortened. If the fleet has a bill, that is the text.
 func Text(f *Fleet, width int) string {
 	var b strings.Builder
 	for _, line := range summary(f, nil) {
 		fmt.Fprintln(&b, line)
+	}
+	if f.Bill != nil {
+		fmt.Fprint(&b, "\n"+f.Bill.Text(width))
+		writeIncomplete(&b, f)
+		return b.String()
 	}
 	if none := f.none(); none != "" {
 		fmt.Fprintf(&b, "\n%s\n", none)
@@ -32,13 +38,17 @@ func Text(f *Fleet, width int) string {
 			fmt.Fprintln(&b, waitingLine(&f.Waiting[i], width))
 		}
 	}
+	writeIncomplete(&b, f)
+	return b.String()
+}
+
+func writeIncomplete(b *strings.Builder, f *Fleet) {
 	if len(f.Incomplete) > 0 {
-		fmt.Fprintln(&b)
+		fmt.Fprintln(b)
 	}
 	for _, d := range f.Incomplete {
-		fmt.Fprintf(&b, "incomplete without %s: %s\n", d.Resource, d.Effect)
+		fmt.Fprintf(b, "incomplete without %s: %s\n", d.Resource, d.Effect)
 	}
-	return b.String()
 }
 
 // none explains a fleet without rows, and a fleet without nodes; "" if there are nodes.
@@ -166,9 +176,9 @@ func cost(f *Fleet) string {
 	switch {
 	case f.PricePerHour.IsZero():
 	case f.Of != nil:
-		text = fmt.Sprintf("%v of %v USD per hour, %.2f per month", f.PricePerHour, f.Of.PricePerHour, usd*hoursPerMonth)
+		text = fmt.Sprintf("%v of %v USD per hour, %.2f per month", f.PricePerHour, f.Of.PricePerHour, usd*bill.HoursPerMonth)
 	default:
-		text = fmt.Sprintf("%v USD per hour, %.2f per month", f.PricePerHour, usd*hoursPerMonth)
+		text = fmt.Sprintf("%v USD per hour, %.2f per month", f.PricePerHour, usd*bill.HoursPerMonth)
 	}
 	if f.Unpriced > 0 && !f.PricePerHour.IsZero() {
 		text += ", without " + counted(f.Unpriced, "node") + " of unknown price"

@@ -36,9 +36,13 @@ func (k Key) compare(other Key) int {
 	return cmp.Or(strings.Compare(k.Namespace, other.Namespace), strings.Compare(k.Kind, other.Kind), strings.Compare(k.Name, other.Name))
 }
 
-// KindLabel is the Kind of the keys of pods that have the label by which a bill is grouped. Those without it have the
-// empty Key.
-const KindLabel = "Label"
+// Kinds of keys that are no kinds of the API.
+const (
+	// KindLabel: pods with the label by which a bill is grouped. Those without it have the empty Key.
+	KindLabel = "Label"
+	// KindStaticPod: the mirror pods of a static pod.
+	KindStaticPod = "StaticPod"
+)
 
 // By returns the key of a pod on a node.
 type By func(*model.Pod) Key
@@ -47,13 +51,13 @@ type By func(*model.Pod) Key
 func ByNamespace(p *model.Pod) Key { return Key{Namespace: p.Namespace} }
 
 // ByWorkload groups pods by what a user applies for them, see model.Owner.Workload. A pod without a controller is its own
-// workload of kind Pod, and static pods of one name on several nodes are one.
+// workload of kind Pod. Static pods of one name on several nodes are one, of kind KindStaticPod.
 func ByWorkload(p *model.Pod) Key {
 	switch owner := p.Controller.Workload(p.Labels, p.Created); owner.Kind {
 	case "":
 		return Key{p.Namespace, "Pod", p.Name}
 	case "Node": // https://kubernetes.io/docs/tasks/configure-pod-container/static-pod/
-		return Key{p.Namespace, "Pod", strings.TrimSuffix(p.Name, "-"+p.Node)}
+		return Key{p.Namespace, KindStaticPod, strings.TrimSuffix(p.Name, "-"+p.Node)}
 	default:
 		return Key{p.Namespace, owner.Kind, owner.Name}
 	}

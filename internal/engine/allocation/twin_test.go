@@ -239,7 +239,7 @@ var groupings = map[string]struct {
 		case p.Controller.Kind == "":
 			return p.Namespace + "/Pod/" + p.Name
 		case p.Controller.Kind == "Node":
-			return p.Namespace + "/Pod/" + strings.Split(p.Name, "-")[0]
+			return p.Namespace + "/StaticPod/" + strings.Split(p.Name, "-")[0]
 		case p.Controller.Kind == "ReplicaSet":
 			return p.Namespace + "/Deployment/" + strings.Split(p.Controller.Name, "-")[0]
 		}
