@@ -70,11 +70,14 @@ func testStory(t *testing.T, s *apiServer) {
 
 	instance := providerID[strings.LastIndex(providerID, "/")+1:]
 	want := []map[string]any{
-		{"msg": "launched nodeclaim", "nodePool": "general", "instanceType": "m-4x", "zone": "zone-a", "capacityType": "spot", "instanceID": instance,
-			"providerID": providerID, "pricePerHour": 0.0321, "reason": "provisioned", "pods": 2.0},
-		{"msg": "registered nodeclaim", "nodePool": "general", "node": "node-story", "providerID": providerID, "after": ""},
-		{"msg": "initialized nodeclaim", "nodePool": "general", "node": "node-story", "providerID": providerID, "after": ""},
-		{"msg": "deleted nodeclaim", "nodePool": "general", "node": "node-story", "instanceID": instance, "providerID": providerID, "reason": "deleted",
+		{"msg": "launched nodeclaim", "nodeClaim": "story", "nodePool": "general", "instanceType": "m-4x", "zone": "zone-a",
+			"capacityType": "spot", "instanceID": instance, "providerID": providerID, "pricePerHour": 0.0321, "reason": "provisioned", "pods": 2.0},
+		{"msg": "registered nodeclaim", "nodeClaim": "story", "nodePool": "general", "node": "node-story", "providerID": providerID,
+			"after": ""},
+		{"msg": "initialized nodeclaim", "nodeClaim": "story", "nodePool": "general", "node": "node-story", "providerID": providerID,
+			"after": ""},
+		{"msg": "deleted nodeclaim", "nodeClaim": "story", "nodePool": "general", "node": "node-story", "instanceType": "m-4x", "zone": "zone-a",
+			"capacityType": "spot", "instanceID": instance, "providerID": providerID, "pricePerHour": 0.0321, "reason": "deleted",
 			"after": "", "lifetime": ""},
 	}
 	got := written.about()

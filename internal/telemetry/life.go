@@ -32,6 +32,22 @@ func (i Instance) String() string {
 	return strings.TrimSpace(i.ID + " (" + strings.Join(words, ", ") + ")")
 }
 
+// These are reasons of lines of the log about claims that were deleted, beside those of the metric.
+const (
+	// DeletedWithNode is for a claim whose node a user deleted.
+	DeletedWithNode = "node_deleted"
+	// DeletedSurplus is for a claim that its static pool does not need.
+	DeletedSurplus = "surplus"
+)
+
+// MostPodNames is how many pods a line of the log names. Most nodes have fewer.
+const MostPodNames = 64
+
+// PodNames returns the names for a line of the log: at most MostPodNames, and never nil.
+func PodNames(names []string) []string {
+	return append([]string{}, names[:min(len(names), MostPodNames)]...)
+}
+
 // InstanceID returns the last part of a provider ID: i-0abc for aws:///us-west-2a/i-0abc.
 func InstanceID(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]

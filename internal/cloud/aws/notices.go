@@ -115,7 +115,7 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 	if err := p.opts.Client.Delete(ctx, claim, client.Preconditions{UID: &uid}); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	log.Info("deleted a claim because of an interruption")
+	log.Info("deleted a claim because of an interruption", "reason", string(d.Kind))
 	p.opts.Observer.Disrupted(claim, d.Kind)
 	return nil
 }

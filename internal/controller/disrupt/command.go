@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/execute"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 )
 
@@ -120,6 +122,31 @@ func destinationsOf(c plan.Command) []string {
 		}
 	}
 	return nodes
+}
+
+// podsOfReplacement returns a function for the names of the pods that a replacement of the command is for. A command
+// that was stored has their UIDs only: they are looked up on the nodes of the command. newest returns the newest snapshot.
+func podsOfReplacement(newest func() *model.Snapshot, c plan.Command) func(*plan.NewClaim) []string {
+	names := sync.OnceValue(func() map[string]string {
+		names, snap := map[string]string{}, newest()
+		for _, candidate := range c.Candidates {
+			if n := snap.Node(candidate.Node); n != nil {
+				for _, pod := range n.Pods {
+					names[pod.UID] = pod.Key()
+				}
+			}
+		}
+		return names
+	})
+	return func(r *plan.NewClaim) []string {
+		known := execute.PodsOf(r)
+		for _, ref := range r.Refs {
+			if name := names()[ref.UID]; name != "" {
+				known = append(known, name)
+			}
+		}
+		return known
+	}
 }
 
 // objectsOf returns the objects for events about the node.

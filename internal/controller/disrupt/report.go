@@ -84,6 +84,7 @@ func (r *Reporter) stepped(s *step, newest func() *model.Snapshot) {
 		}
 	}
 	r.logStep(s)
+	execute.LogCreated(r.Log.WithValues("commandID", c.ID), s.outcomes, podsOfReplacement(newest, c))
 	for _, o := range execute.Failures(s.outcomes) {
 		r.Log.Error(o.Err, "executing a command", "commandID", c.ID)
 	}
@@ -137,8 +138,8 @@ func (r *Reporter) logStep(s *step) {
 		log.Info("abandoned disruption", "phase", before.Phase, "code", explain.Code(c.Why.Code), "cause", explain.Verdict(nil, c.Why))
 	case before.Phase == plan.Proposed && c.Phase != plan.Proposed:
 		r.Recorder.Emit(disrupting(c)...)
-		log.Info("disrupting nodes", "nodeClaims", claimsOf(c), "pods", c.Worth.Pods, "savingPerHour", explain.USD(c.Worth.Saving),
-			"replacements", replacementsOf(c), "podsMoveTo", destinationsOf(c))
+		log.Info("disrupting nodes", "nodeClaims", claimsOf(c), "method", c.Method, "pods", c.Worth.Pods,
+			"savingPerHour", explain.USD(c.Worth.Saving), "replacements", replacementsOf(c), "podsMoveTo", destinationsOf(c))
 	default:
 		log.V(1).Info("disruption continues", "phase", c.Phase)
 	}

@@ -353,8 +353,8 @@ func (r *Repair) replace(ctx context.Context, claim *karpv1.NodeClaim, problem u
 	if err := r.Client.Delete(ctx, claim, controller.Unchanged(claim)); err != nil {
 		return fmt.Errorf("deleting claim %s: %w", claim.Name, err)
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim whose node is unhealthy", "nodeClaim", claim.Name, "condition",
-		problem.condition, "status", problem.status, "toleratedUntil", problem.toleratedUntil)
+	ctrl.LoggerFrom(ctx).Info("deleted a claim whose node is unhealthy", "nodeClaim", claim.Name, "reason",
+		telemetry.DisruptedUnhealthy, "condition", problem.condition, "status", problem.status, "toleratedUntil", problem.toleratedUntil)
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventUnhealthy))
 	pool, capacity := claim.Labels[karpv1.LabelNodePool], claim.Labels[karpv1.LabelCapacityType]
 	r.Metrics.Disrupted(claim, telemetry.DisruptedUnhealthy, "")

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/awslabs/operatorpkg/status"
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,7 +42,7 @@ func (r *Reconciler) removeClaim(ctx context.Context, l *termination) (time.Dura
 	}
 	if err == nil {
 		ctrl.LoggerFrom(ctx).Info("deleted a claim, because its node was deleted directly", "node", l.node.Name,
-			"nodeClaim", l.claim.Name, "nodePool", l.claim.Labels[karpv1.LabelNodePool])
+			"nodeClaim", l.claim.Name, "nodePool", l.claim.Labels[karpv1.LabelNodePool], "reason", telemetry.DeletedWithNode)
 	}
 	return 0, nil
 }
@@ -87,12 +89,12 @@ func disrupted(taints []corev1.Taint) []corev1.Taint {
 // drain waits until all pods that have to be removed are gone, and then until the drain is Timers.DrainMin old: a pod
 // that kube-scheduler was binding may still appear.
 func (r *Reconciler) drain(ctx context.Context, l *termination) (time.Duration, error) {
-	if err := r.beginDrain(ctx, l); err != nil {
-		return 0, err
-	}
 	policy := r.policy(l)
 	policy.hold = r.holder(ctx, l)
 	state := remaining(l.pods, policy)
+	if err := r.beginDrain(ctx, l, state); err != nil {
+		return 0, err
+	}
 	if len(state.waiting) > 0 {
 		r.enqueue(ctx, l, state)
 		return r.Timers.Drain, nil
@@ -178,13 +180,32 @@ func (r *Reconciler) remainingDrain(l *termination) time.Duration {
 	return max(c.LastTransitionTime.Add(r.Timers.DrainMin).Sub(r.Clock.Now()), 0)
 }
 
-// beginDrain records that the drain has begun, which is the start for remainingDrain.
-func (r *Reconciler) beginDrain(ctx context.Context, l *termination) error {
-	return r.writeConditions(ctx, l, func(conditions status.ConditionSet) {
-		if conditions.Get(karpv1.ConditionDrained) == nil {
-			conditions.SetUnknownWithReason(karpv1.ConditionDrained, karpv1.ReasonDraining, "Draining")
-		}
+// beginDrain records that the drain has begun, which is the start for remainingDrain, and logs which pods it removes.
+func (r *Reconciler) beginDrain(ctx context.Context, l *termination, state drainState) error {
+	if l.claim == nil || l.claim.Condition(karpv1.ConditionDrained) != nil {
+		return nil
+	}
+	err := r.writeConditions(ctx, l, func(conditions status.ConditionSet) {
+		conditions.SetUnknownWithReason(karpv1.ConditionDrained, karpv1.ReasonDraining, "Draining")
 	})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, pod := range state.waiting {
+		if !karpv1.DaemonPod(pod) {
+			names = append(names, pod.Namespace+"/"+pod.Name)
+		}
+	}
+	slices.Sort(names)
+	r.logDrain(ctx, l).Info("draining node", "reason", strings.ToLower(reasonOf(l.claim)), "pods", len(names),
+		"podNames", telemetry.PodNames(names))
+	return nil
+}
+
+// logDrain returns the log for lines about the drain of a node that has a claim.
+func (r *Reconciler) logDrain(ctx context.Context, l *termination) logr.Logger {
+	return ctrl.LoggerFrom(ctx).WithValues("node", l.node.Name, "nodeClaim", l.claim.Name, "nodePool", l.claim.Labels[karpv1.LabelNodePool])
 }
 
 // endDrain records that the drain has ended.
@@ -192,9 +213,11 @@ func (r *Reconciler) endDrain(ctx context.Context, l *termination) error {
 	if l.claim == nil || l.claim.Condition(karpv1.ConditionDrained).IsTrue() {
 		return nil
 	}
+	began := l.claim.Condition(karpv1.ConditionDrained).LastTransitionTime.Time
 	if err := r.writeConditions(ctx, l, func(conditions status.ConditionSet) { conditions.SetTrue(karpv1.ConditionDrained) }); err != nil {
 		return err
 	}
+	r.logDrain(ctx, l).Info("drained node", "after", r.Clock.Now().Sub(began).Round(time.Second).String())
 	r.Metrics.NodesDrained.WithLabelValues(l.node.Labels[karpv1.LabelNodePool]).Inc()
 	return nil
 }

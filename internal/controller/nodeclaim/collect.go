@@ -310,7 +310,7 @@ func machineless(machines []cloud.Machine, claims []karpv1.NodeClaim) []*karpv1.
 // collected records that a claim was deleted because its counterpart is gone.
 func (c *Collector) collected(ctx context.Context, claim *karpv1.NodeClaim, gone string) {
 	ctrl.LoggerFrom(ctx).Info("deleted a claim whose "+gone+" is gone", "nodeClaim", claim.Name, "node",
-		claim.Status.NodeName, "providerID", claim.Status.ProviderID)
+		claim.Status.NodeName, "providerID", claim.Status.ProviderID, "reason", telemetry.DisruptedGarbageCollected)
 	c.Metrics.Disrupted(claim, telemetry.DisruptedGarbageCollected, "")
 	c.Metrics.Moving(claim, telemetry.DisruptedGarbageCollected, "", controller.PodsOn(ctx, c.Client, claim.Status.NodeName))
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -89,7 +88,7 @@ func (r *Reconciler) refuse(ctx context.Context, claim *karpv1.NodeClaim, said *
 	if err := deleteUnchanged(ctx, r.Client, claim); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim that cannot be launched", "reason", said.refusal, "cause", said.err.Error())
+	logOf(ctx, claim).Info("deleted a claim that cannot be launched", "reason", said.refusal, "cause", said.err.Error())
 	if said.refusal == telemetry.DisruptedInsufficientCapacity {
 		r.Recorder.Emit(telemetry.InsufficientCapacity(claim, said.err))
 	} else {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -17,6 +18,8 @@ import (
 // follow the write of the condition for the step, so that each step is reported once.
 //
 //	launched nodeclaim --> registered nodeclaim --> initialized nodeclaim --> (disrupting nodes) --> deleted nodeclaim
+//
+// The lines of the log have the keys that docs/log.md lists; plugin/history reads them.
 
 // manuallyCreated is the reason of a claim that the controller did not create.
 const manuallyCreated = "manual"
@@ -27,26 +30,23 @@ func (r *Reconciler) reportProgress(ctx context.Context, claim *karpv1.NodeClaim
 	news := func(condition string) bool {
 		return claim.Condition(condition).IsTrue() && !past.Condition(condition).IsTrue()
 	}
-	log, age := ctrl.LoggerFrom(ctx), r.Clock.Now().Sub(claim.CreationTimestamp.Time)
+	log, age := logOf(ctx, claim), r.Clock.Now().Sub(claim.CreationTimestamp.Time)
 	if news(karpv1.ConditionLaunched) {
 		r.trace(claim, "launch", "")
 		i, reason, pods := r.instanceOf(claim), cmp.Or(claim.Annotations[karpv1.AnnotationBoughtBy], manuallyCreated),
 			len(strings.Fields(claim.Annotations[karpv1.AnnotationPods]))
-		log.Info("launched nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "instanceType", i.Type, "zone",
-			i.Zone, "capacityType", i.CapacityType,
+		log.Info("launched nodeclaim", "instanceType", i.Type, "zone", i.Zone, "capacityType", i.CapacityType,
 			"instanceID", i.ID, "providerID", claim.Status.ProviderID, "pricePerHour", i.Price, "reason", reason, "pods", pods)
 		r.Recorder.Emit(telemetry.Launched(claim, i, reason, pods))
 	}
 	if news(karpv1.ConditionRegistered) {
 		r.trace(claim, "register", karpv1.ConditionLaunched)
-		log.Info("registered nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node", claim.Status.NodeName,
-			"providerID", claim.Status.ProviderID, "after", seconds(age))
+		log.Info("registered nodeclaim", "node", claim.Status.NodeName, "providerID", claim.Status.ProviderID, "after", seconds(age))
 		r.Recorder.Emit(telemetry.Registered(claim, age))
 	}
 	if news(karpv1.ConditionInitialized) {
 		r.trace(claim, "initialize", karpv1.ConditionRegistered)
-		log.Info("initialized nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node", claim.Status.NodeName,
-			"providerID", claim.Status.ProviderID, "after", seconds(age))
+		log.Info("initialized nodeclaim", "node", claim.Status.NodeName, "providerID", claim.Status.ProviderID, "after", seconds(age))
 		r.Recorder.Emit(telemetry.Initialized(claim, age))
 	}
 }
@@ -61,6 +61,11 @@ func (r *Reconciler) trace(claim *karpv1.NodeClaim, step, before string) {
 		Before: since, End: r.Clock.Now(), Last: step == "initialize"})
 }
 
+// logOf returns the log for lines about the claim.
+func logOf(ctx context.Context, claim *karpv1.NodeClaim) logr.Logger {
+	return ctrl.LoggerFrom(ctx).WithValues("nodeClaim", claim.Name, "nodePool", claim.Labels[karpv1.LabelNodePool])
+}
+
 // reportDeleted reports that the claim is gone.
 func (r *Reconciler) reportDeleted(ctx context.Context, claim *karpv1.NodeClaim) {
 	i, now, reason := r.instanceOf(claim), r.Clock.Now(), "deleted"
@@ -68,9 +73,8 @@ func (r *Reconciler) reportDeleted(ctx context.Context, claim *karpv1.NodeClaim)
 		reason = strings.ToLower(c.Reason)
 	}
 	elapsed := now.Sub(claim.DeletionTimestamp.Time)
-	ctrl.LoggerFrom(ctx).Info("deleted nodeclaim", "nodePool", claim.Labels[karpv1.LabelNodePool], "node",
-		claim.Status.NodeName, "instanceID", i.ID,
-		"providerID", claim.Status.ProviderID, "reason", reason, "after", seconds(elapsed), "lifetime",
+	logOf(ctx, claim).Info("deleted nodeclaim", "node", claim.Status.NodeName, "instanceType", i.Type, "zone", i.Zone, "capacityType", i.CapacityType, "instanceID", i.ID,
+		"providerID", claim.Status.ProviderID, "pricePerHour", i.Price, "reason", reason, "after", seconds(elapsed), "lifetime",
 		seconds(now.Sub(claim.CreationTimestamp.Time)))
 	r.Metrics.Traces.Gone(claim.Name, now, reason)
 	r.Recorder.Emit(telemetry.Terminated(claim, i, elapsed))

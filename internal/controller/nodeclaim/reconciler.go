@@ -246,7 +246,7 @@ func (r *Reconciler) expire(ctx context.Context, claim *karpv1.NodeClaim) (expir
 	if err := deleteUnchanged(ctx, r.Client, claim); err != nil {
 		return false, 0, err
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim that has expired", "reason", telemetry.DisruptedExpired, "expireAfter",
+	logOf(ctx, claim).Info("deleted a claim that has expired", "reason", telemetry.DisruptedExpired, "expireAfter",
 		claim.Spec.ExpireAfter.String(), "providerID", claim.Status.ProviderID)
 	r.Recorder.Emit(telemetry.DisruptionTerminating(claim, telemetry.EventExpired))
 	r.Metrics.Disrupted(claim, telemetry.DisruptedExpired, "")
@@ -269,7 +269,7 @@ func (r *Reconciler) deleteOverdue(ctx context.Context, claim *karpv1.NodeClaim,
 	if err := deleteUnchanged(ctx, r.Client, claim); err != nil {
 		return err
 	}
-	ctrl.LoggerFrom(ctx).Info("deleted a claim that took too long", "reason", reason, "providerID", claim.Status.ProviderID)
+	logOf(ctx, claim).Info("deleted a claim that took too long", "reason", reason, "providerID", claim.Status.ProviderID)
 	r.Metrics.Disrupted(claim, reason, "")
 	if r.Attempted != nil {
 		r.Attempted(claim, false)

@@ -223,8 +223,8 @@ func (r *Reporter) refused(t *pass) {
 	}
 }
 
-// created logs the durations, in seconds, of a pass that created claims. The pods are those for which the claims were
-// created.
+// created logs each claim that a pass created, and once the durations of the pass, in seconds. The pods are those for
+// which the claims were created.
 func (r *Reporter) created(t *pass) {
 	claims := created(t.done)
 	if len(claims) == 0 {
@@ -238,6 +238,7 @@ func (r *Reporter) created(t *pass) {
 			pods += len(all)
 		}
 	}
+	execute.LogCreated(r.log(t), t.done.Outcomes, execute.PodsOf)
 	r.log(t).Info("created nodeclaims", "nodeclaims", len(claims), "pods", pods, "virtualPods", virtual,
 		"decidedAt", t.decided.UTC().Format(time.RFC3339Nano),
 		"batchSeconds", t.began.Sub(t.since).Seconds(), "scheduleSeconds", t.decided.Sub(t.began).Seconds(),

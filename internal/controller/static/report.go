@@ -23,8 +23,20 @@ type Reporter struct {
 
 // executed logs what was done.
 func (r *Reporter) executed(outcomes []execute.Outcome) {
+	execute.LogCreated(r.Log, outcomes, execute.PodsOf)
 	for _, o := range outcomes {
 		var notNow *execute.NotNowError
+		switch a := o.Action.(type) {
+		case plan.CreateClaim:
+			if o.Err == nil {
+				continue
+			}
+		case plan.DeleteClaim:
+			if o.Err == nil {
+				r.Log.Info("deleted a claim that its static pool does not need", "nodeClaim", a.Claim, "reason", telemetry.DeletedSurplus)
+				continue
+			}
+		}
 		switch {
 		case o.Err == nil:
 			r.Log.Info("keeping the number of nodes of a static pool", "action", o.Action.String())

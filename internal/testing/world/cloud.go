@@ -110,6 +110,18 @@ func (p *provider) Launch(_ context.Context, claim *karpv1.NodeClaim) (*cloud.Ma
 	return &m.Machine, nil
 }
 
+// priceOf returns what the cloud charges for the machine of a claim, USD per hour; 0 if it has none.
+func (p *provider) priceOf(claim *karpv1.NodeClaim) float64 {
+	m := p.machines[claim.Status.ProviderID]
+	if m == nil {
+		m = p.ended[claim.Status.ProviderID]
+	}
+	if m == nil {
+		return 0
+	}
+	return float64(m.price-p.world.nodePrice()) / model.Nano
+}
+
 func nano(usd float64) int64 { return int64(math.Round(usd * model.Nano)) }
 
 // adopt adds the machine of a claim that exists from the start.

@@ -3,6 +3,7 @@ package world
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -81,16 +82,16 @@ func wireLoops(w *World, p *process, executor *execute.Executor, parts *Parts) {
 			return placement.Schedule(snap, w.config.Disruption.Placement)
 		},
 		Timers: timers, Clock: w.read,
-		Report: provision.Reporter{Refusal: explain.Refusal, NoTypes: explain.NoTypes, Metrics: metrics(), Log: logr.Discard()}}
+		Report: provision.Reporter{Refusal: explain.Refusal, NoTypes: explain.NoTypes, Metrics: metrics(), Log: w.lines()}}
 	p.disrupt = &disrupt.Loop{Snapshot: snapshot, Writer: executor, Timers: timers, Clock: w.read,
 		Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
 			opts := w.disruption(p)
 			opts.NoSearch = !search
 			return w.ledger.proposed(disruption.Propose(snap, opts))
 		},
-		Report: disrupt.Reporter{Options: w.config.Disruption, Metrics: metrics(), Log: logr.Discard()}}
+		Report: disrupt.Reporter{Options: w.config.Disruption, Metrics: metrics(), Log: w.lines()}}
 	p.static = &static.Loop{Snapshot: snapshot, Writer: executor, On: w.config.Disruption.Static, Timers: timers, Clock: w.read,
-		Report: static.Reporter{Why: explain.Verdict, Log: logr.Discard()}}
+		Report: static.Reporter{Why: explain.Verdict, Log: w.lines()}}
 	parts.Provision, parts.Disrupt, parts.Static = p.provision, p.disrupt, p.static
 	subscribe := func(of state.Change) source { return source{ch: p.store.Subscribe(of)} }
 	var changed []source
@@ -122,7 +123,7 @@ func wireControllers(w *World, p *process, parts *Parts) error {
 	limiter, collector, repair := parts.Limiter, parts.Collector, parts.Repair
 	pools := &nodepool.Reconciler{Client: p.api, Provider: cloud, Timers: timers, Clock: w.read, Health: health, Metrics: metrics()}
 	claims := &nodeclaim.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.read,
-		BeforeReady: p.provision.NominateFor, Attempted: health.Record, Wrote: p.store.Wrote,
+		Price: w.provider.priceOf, BeforeReady: p.provision.NominateFor, Attempted: health.Record, Wrote: p.store.Wrote,
 		SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { p.store.RefreshCatalogs(ctx) }}
 	drifts := &nodeclaim.DriftReconciler{Client: p.api, Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.read}
 	nodes := &node.Reconciler{Client: p.api, Live: p.api.live(), Provider: cloud, Metrics: metrics(), Timers: timers, Clock: w.read,
@@ -182,12 +183,24 @@ type evicting struct {
 
 func (e *evicting) run(ctx context.Context) { e.nodes.Evict(ctx) }
 
-// logger returns what logs to the trace of the world.
+// logger returns what controllers log to: the trace of the world, or its lines.
 func (w *World) logger() logr.Logger {
 	if w.config.Log == nil {
-		return logr.Discard()
+		return w.lines()
 	}
 	return funcr.New(func(_, line string) { w.log("logs " + line) }, funcr.Options{})
+}
+
+// lines returns the log of the controller, with the builtin keys that the binary writes.
+func (w *World) lines() logr.Logger {
+	if w.config.Lines == nil {
+		return logr.Discard()
+	}
+	return funcr.NewJSON(w.config.Lines, funcr.Options{RenderBuiltinsHook: func(builtins []any) []any {
+		message := builtins[slices.Index(builtins, any("msg"))+1]
+		at := w.Clock.now.UTC().Format("2006-01-02T15:04:05.000Z0700")
+		return []any{"level", "INFO", "time", at, "logger", "controller", "message", message}
+	}})
 }
 
 // fake is the manager in which controllers are registered. It starts nothing.

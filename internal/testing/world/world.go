@@ -49,6 +49,8 @@ type Config struct {
 	Lag time.Duration
 	// Log receives a line for each write of the controller. It may be nil.
 	Log func(line string)
+	// Lines receives each line that the controller logs at level info, in the form of its log. It may be nil.
+	Lines func(line string)
 	// Plant changes the parts of each process, to check that a property detects a bug. It may be nil.
 	Plant func(*Parts)
 }
