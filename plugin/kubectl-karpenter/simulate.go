@@ -13,21 +13,25 @@ import (
 
 	"github.com/karpenter-go/karpenter/plugin/cli"
 	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/plugin/review"
 )
 
 // simulation holds the flags of the verb.
 type simulation struct {
-	source            offline.Source
-	cluster           offline.Cluster
-	now               string
-	capture           string
-	repeat            int
-	output            string
-	failUnschedulable bool
-	failUseless       bool
-	disrupt           bool
-	diff              bool
-	policy            offline.Policy
+	source  offline.Source
+	cluster offline.Cluster
+	now     string
+	capture string
+	repeat  int
+	output  string
+	disrupt bool
+	diff    bool
+	policy  offline.Policy
+	// exitCode makes it an error that the answer is not allowed; failUnschedulable is the older name for it and
+	// allowed.Unschedulable.
+	exitCode, failUnschedulable bool
+	allowed                     review.Policy
+	marker                      string
 }
 
 // newSimulateCommand returns the verb that computes, from files or a live cluster, which nodes would be launched for
@@ -53,9 +57,10 @@ With --disrupt it prints which nodes would be removed and which would be launche
 savings, and for each node that is kept, why. Nodes that belong to a pool count as initialized.
 
 With --diff OLD NEW it compares two versions of manifests, files or folders, for example of a NodePool before and after a
-change: the fleet of the cluster (--live) or of the files of -f, at rest with each of them. It prints which nodes are
-replaced because they drift, how many pods move, the cost, and which pods are unschedulable. --live --diff -f NEW
-compares with the objects of the cluster. -o markdown, which implies --diff, is for a comment on a pull request.
+change: the fleet of the cluster (--live) or of the files of -f, at rest with each of them. The first line says what
+changed and what it costs; then come the fields, which nodes are replaced because they drift, how many pods move, and
+which pods are unschedulable. --live --diff -f NEW compares with the objects of the cluster. -o markdown, which implies
+--diff, is for a comment on a pull request. With --exit-code, the exit code is 1 if the change is not allowed.
 
 On a terminal, the text fits its width: long names are shortened, and the last columns may be missing. -o wide prints
 all of them, as for a file.
@@ -65,7 +70,8 @@ Input that cannot be read is reported on standard error; the rest is decided and
 			"  kubectl get nodepools,pods,nodes -A -o json | kubectl karpenter simulate -f - -o json\n" +
 			"  kubectl karpenter simulate --live -f changed-pool.yaml --capture what-if.json\n" +
 			"  kubectl karpenter simulate --live --disrupt --until-stable --payback 24h\n" +
-			"  kubectl karpenter simulate --live --diff old/pool.yaml new/pool.yaml -o markdown",
+			"  kubectl karpenter simulate --live --diff old/pool.yaml new/pool.yaml -o markdown\n" +
+			"  kubectl karpenter simulate -f capture.json --diff old/ new/ --exit-code --max-increase 5%",
 		RunE: func(command *cobra.Command, arguments []string) error {
 			s.output = markdownOf(s.output)
 			if s.diff = s.diff || s.output == formatMarkdown; s.diff {
@@ -102,9 +108,16 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&s.source.MaxPods, "max-pods", offline.MostPods, "how many pods workloads may be expanded to, those that are there included")
 	flags.BoolVar(&s.diff, "diff", false, "compare the manifests OLD and NEW, or with --live those of the cluster with those of -f")
 	flags.StringVarP(&s.output, "output", "o", formatText, orList(documents)+"; with --diff also markdown")
-	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "exit with 1 when a pod is unschedulable")
-	flags.BoolVar(&s.failUseless, "fail-on-useless-pool", false,
-		"with --diff: exit with 1 when a NodePool can launch nothing with the new objects only")
+	flags.BoolVar(&s.exitCode, "exit-code", false, "exit with 1 when the answer is not allowed: by --forbid-unschedulable; with --diff "+
+		"also by --max-increase, and when a NodePool can launch nothing with the change only")
+	flags.BoolVar(&s.allowed.Unschedulable, "forbid-unschedulable", false,
+		"allow no unschedulable pod; with --diff none that is unschedulable with the change only")
+	flags.Var(&s.allowed.Increase, "max-increase",
+		"with --diff: the most that the fleet at rest may cost more, in USD a month (50) or as a share (5%)")
+	flags.BoolVar(&s.failUnschedulable, "fail-on-unschedulable", false, "the older name of --exit-code --forbid-unschedulable")
+	cli.Hide(flags, "fail-on-unschedulable")
+	flags.StringVar(&s.marker, "marker", review.DefaultMarker,
+		"with -o markdown: the key in the first line, by which a workflow finds this comment among several")
 	flags.BoolVar(&s.disrupt, "disrupt", false, "print which nodes would be removed, instead of which would be launched")
 	addPolicyFlags(flags, &s.policy)
 	addDisruptFlags(flags, &s.policy)
@@ -112,6 +125,9 @@ func (s *simulation) addFlags(flags *pflag.FlagSet) {
 }
 
 func (s *simulation) check() error {
+	if s.failUnschedulable {
+		s.exitCode, s.allowed.Unschedulable = true, true
+	}
 	known := documents
 	if s.diff {
 		known = append(slices.Clone(documents), formatMarkdown)
@@ -128,10 +144,17 @@ func (s *simulation) check() error {
 		return cli.UsageErrorf("--max-pods is %d, want 1 or more", s.source.MaxPods)
 	case s.policy.UntilStable && !s.disrupt:
 		return cli.UsageErrorf("--until-stable requires --disrupt")
-	case s.failUseless && !s.diff:
-		return cli.UsageErrorf("--fail-on-useless-pool is for --diff")
-	case s.failUnschedulable && s.disrupt:
-		return cli.UsageErrorf("--fail-on-unschedulable is about pending pods, and --disrupt about nodes: want one of them")
+	case s.allowed.Unschedulable && s.disrupt:
+		return cli.UsageErrorf("--forbid-unschedulable is about pending pods, and --disrupt about nodes: want one of them")
+	case s.exitCode && !s.diff && !s.allowed.Unschedulable:
+		return cli.UsageErrorf("--exit-code without --diff judges unschedulable pods: want --forbid-unschedulable too")
+	case s.allowed.Increase.String() != "" && !s.diff:
+		return cli.UsageErrorf("--max-increase requires --diff")
+	case s.marker != review.DefaultMarker && s.output != formatMarkdown:
+		return cli.UsageErrorf("--marker requires -o markdown")
+	}
+	if _, err := review.Marker(s.marker); err != nil {
+		return cli.UsageErrorf("--marker is %q, %w", s.marker, err)
 	}
 	if s.now != "" {
 		var err error
@@ -184,7 +207,7 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	if err := unreadable(w.Problems, progress); err != nil {
 		return err
 	}
-	if ofPods && len(launches.Unschedulable) > 0 && s.failUnschedulable {
+	if ofPods && len(launches.Unschedulable) > 0 && s.exitCode {
 		return fmt.Errorf("%d of %d pods are unschedulable", len(launches.Unschedulable), launches.Pods.Total)
 	}
 	return nil
@@ -205,7 +228,10 @@ func (s *simulation) print(a offline.Answer, out io.Writer) error {
 	case formatYAML:
 		err = asYAML(out, a.WriteJSON)
 	case formatMarkdown:
-		err = a.(*offline.DiffAnswer).WriteMarkdown(out)
+		var marker string
+		if marker, err = review.Marker(s.marker); err == nil {
+			err = a.(*offline.DiffAnswer).WriteMarkdown(out, marker)
+		}
 	default:
 		width := widthOf(s.output, out)
 		_, err = io.WriteString(out, wrapped(a.Text(width), width))

@@ -47,7 +47,7 @@ func (s *simulation) runDiff(command *cobra.Command, arguments []string) error {
 	for _, note := range after.Notes() {
 		fmt.Fprintln(progress, note)
 	}
-	a, err := offline.Compare(command.Context(), before, after, &s.policy)
+	a, err := offline.Compare(command.Context(), before, after, &s.policy, &s.allowed)
 	if err != nil {
 		return err
 	}
@@ -57,11 +57,12 @@ func (s *simulation) runDiff(command *cobra.Command, arguments []string) error {
 	if err := unreadable(after.Problems, progress); err != nil {
 		return err
 	}
-	if fresh := a.NewlyUnschedulable(); len(fresh) > 0 && s.failUnschedulable {
-		return fmt.Errorf("%s unschedulable with the new objects only", cli.Plural(len(fresh), "pod"))
-	}
-	if len(a.Useless) > 0 && s.failUseless {
-		return fmt.Errorf("with the new objects only, these can launch nothing: %s", strings.Join(a.Useless, ", "))
+	if s.exitCode && len(a.Violations) > 0 {
+		messages := make([]string, len(a.Violations))
+		for i, v := range a.Violations {
+			messages[i] = v.Message
+		}
+		return fmt.Errorf("not allowed: %s", strings.Join(messages, "; "))
 	}
 	return nil
 }

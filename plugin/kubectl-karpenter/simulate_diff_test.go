@@ -3,19 +3,26 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"unicode/utf8"
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
+	"github.com/karpenter-go/karpenter/plugin/cli"
 	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/plugin/review"
 )
 
 // diffPool is a pool of the name with a label of its nodes and a maximum of their cpu.
@@ -106,8 +113,8 @@ func TestSimulateDiff(t *testing.T) {
 	}
 }
 
-// TestPendingPodsAtRest checks that pending pods are part of the fleet at rest: --until-stable, both sides of --diff and
-// the lower bound have the nodes that simulate launches for them.
+// TestPendingPodsAtRest checks that pending pods are part of the fleet at rest: --until-stable, both sides of --diff
+// and the lower bound have the nodes that simulate launches for them.
 func TestPendingPodsAtRest(t *testing.T) {
 	folder := files(t, map[string]string{"pool.yaml": poolYAML, "web.yaml": webYAML})
 	pool, web := filepath.Join(folder, "pool.yaml"), filepath.Join(folder, "web.yaml")
@@ -145,12 +152,14 @@ func TestPendingPodsAtRest(t *testing.T) {
 // TestSimulateDiffFails checks exit by unschedulable pods, manifests that the API server would refuse, and usage.
 func TestSimulateDiffFails(t *testing.T) {
 	old := diffPool("general", "a", 99)
-	_, err := diffOf(t, old, diffPool("general", "a", 2), "--fail-on-unschedulable")
-	if err == nil || !strings.Contains(err.Error(), "1 pod unschedulable with the new objects only") {
-		t.Errorf("of a lower limit: %v", err)
-	}
-	if _, err := diffOf(t, old, old, "--fail-on-unschedulable"); err != nil {
-		t.Errorf("of the same manifests: %v", err)
+	for _, flags := range [][]string{{"--fail-on-unschedulable"}, {"--exit-code", "--forbid-unschedulable"}} {
+		_, err := diffOf(t, old, diffPool("general", "a", 2), flags...)
+		if err == nil || !strings.Contains(err.Error(), "1 pod unschedulable with the change only") || cli.ExitCode(err) != 1 {
+			t.Errorf("%v, of a lower limit: %v", flags, err)
+		}
+		if _, err := diffOf(t, old, old, flags...); err != nil {
+			t.Errorf("%v, of the same manifests: %v", flags, err)
+		}
 	}
 	refused := strings.Replace(old, "operator: In", "operator: Among", 1)
 	if out, err := diffOf(t, old, refused); err == nil || !strings.Contains(err.Error(), "operator") || out != "" {
@@ -201,13 +210,16 @@ func TestSimulateDiffLive(t *testing.T) {
 	folder := files(t, map[string]string{"types.json": shopJSON, "new.yaml": diffPool("more", "b", 99)})
 	out, err := simulate(t, "", "--kubeconfig", counted(t, shop(t), &lists), "--instance-types", filepath.Join(folder, "types.json"), "--live",
 		"-f", filepath.Join(folder, "new.yaml"), "-o", "markdown")
-	if err != nil || !strings.Contains(out, "### Effect on the nodes") || lists.Load() != 1 {
+	if err != nil || !strings.HasPrefix(out, defaultMark+"**NodePool more absent -&gt; present: ") || lists.Load() != 1 {
 		t.Errorf("%v, %d lists of pods\n%s", err, lists.Load(), out)
 	}
 }
 
-// TestSimulateDiffWarns: a change after which a pool can launch nothing, and a comparison without a fleet, are no saving.
-// The answer begins with the sentence, and the flag makes it a failure.
+// defaultMark is the first line of a comment.
+const defaultMark = "<!-- kubectl-karpenter simulate --diff default -->\n"
+
+// TestSimulateDiffWarns: a change after which a pool can launch nothing, and a comparison without a fleet, are no
+// saving. The answer begins with the sentence, and the flag makes it a failure.
 func TestSimulateDiffWarns(t *testing.T) {
 	good := diffPool("general", "base", 999)
 	typo := strings.Replace(good, "requirements: [", "requirements: [{key: kubernetes.io/arch, operator: In, values: [amd46]}, ", 1)
@@ -219,10 +231,10 @@ func TestSimulateDiffWarns(t *testing.T) {
 		fails    bool
 	}{
 		"typo":            {good, typo, nil, useless + ": ", false},
-		"typo, flag":      {good, typo, []string{"--fail-on-useless-pool"}, useless + ": ", true},
-		"as before, flag": {typo, typo, []string{"--fail-on-useless-pool"}, useless + ", as before: ", false},
-		"markdown":        {good, typo, []string{"-o", "markdown"}, "### Effect on the nodes\n\n**" + useless + ": ", false},
-		"good, flag":      {good, good, []string{"--fail-on-useless-pool"}, "AT REST", false},
+		"typo, flag":      {good, typo, []string{"--exit-code"}, useless + ": ", true},
+		"as before, flag": {typo, typo, []string{"--exit-code"}, useless + ", as before: ", false},
+		"markdown":        {good, typo, []string{"-o", "markdown"}, defaultMark + "**" + useless + ": ", false},
+		"good, flag":      {good, good, []string{"--exit-code"}, "Nothing changes: no field that decides changed: costs 0.00 USD", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := diffOf(t, c.old, c.now, c.flags...)
@@ -236,7 +248,145 @@ func TestSimulateDiffWarns(t *testing.T) {
 	}
 	folder := files(t, map[string]string{"old.yaml": good, "new.yaml": diffPool("general", "other", 999)})
 	text, err := simulate(t, "", "--diff", filepath.Join(folder, "old.yaml"), filepath.Join(folder, "new.yaml"))
-	if err != nil || !strings.HasPrefix(text, "There is no fleet: add --live") {
+	if cli.ExitCode(err) != 2 || !strings.HasPrefix(fmt.Sprint(err), "no fleet: add --live") || text != "" {
 		t.Errorf("without a fleet: %v\n%s", err, text)
+	}
+}
+
+// TestSimulateDiffPolicy checks what a change may cost: an amount, a share, and a saving, which is always allowed.
+func TestSimulateDiffPolicy(t *testing.T) {
+	cheap := diffPool("general", "base", 999)
+	dear := strings.Replace(cheap, "requirements: [",
+		"requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [m-32x-amd64-linux]}, ", 1)
+	for _, c := range []struct {
+		old, now, most string
+		fails          bool
+	}{
+		{cheap, dear, "1", true}, {cheap, dear, "1%", true}, {cheap, dear, "100000", false}, {cheap, dear, "100000%", false},
+		{dear, cheap, "0", false}, {cheap, cheap, "0", false}, {cheap, cheap, "0%", false},
+	} {
+		text, err := diffOf(t, c.old, c.now, "--exit-code", "--max-increase", c.most)
+		lines := strings.SplitN(text, "\n", 3)
+		if (err != nil) != c.fails || len(lines) < 3 || strings.HasPrefix(lines[1], "Not allowed: --max-increase "+c.most+": costs ") != c.fails {
+			t.Errorf("--max-increase %s: error %v, want one: %t\n%s", c.most, err, c.fails, text)
+		}
+		if _, err := diffOf(t, c.old, c.now, "--max-increase", c.most); err != nil {
+			t.Errorf("--max-increase %s without --exit-code: %v", c.most, err)
+		}
+	}
+	forth, back := diffAnswer(t, cheap, dear), diffAnswer(t, dear, cheap)
+	if d := forth.Difference; d.PricePerMonth <= 0 ||
+		d.PricePerMonth != -back.Difference.PricePerMonth || d.PricePerHour != -back.Difference.PricePerHour {
+		t.Errorf("forth %+v, back %+v", d, back.Difference)
+	}
+	if want := []review.Change{{Kind: "NodePool", Name: "general", Field: "spec.template.spec.requirements[node.kubernetes.io/instance-type]",
+		Old: "unset", New: "In [m-32x-amd64-linux]"}}; !slices.Equal(forth.Changes, want) {
+		t.Errorf("changes are %+v, want %+v", forth.Changes, want)
+	}
+	for arguments, want := range map[string]string{"--max-increase much": "want USD a month", "--max-increase -1": "want USD a month",
+		"--max-increase NaN": "want USD a month", "--marker a>b": "--marker requires", "-o markdown --marker a>b": "want 1 to 100 letters"} {
+		text, err := diffOf(t, cheap, dear, strings.Fields(arguments)...)
+		if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) || text != "" {
+			t.Errorf("%q: %v, want %q", arguments, err, want)
+		}
+	}
+}
+
+// TestSimulateDiffSums checks that the reasons explain the whole way from today to rest, on both sides.
+func TestSimulateDiffSums(t *testing.T) {
+	a := diffAnswer(t, diffPool("general", "a", 99), diffPool("general", "b", 99))
+	for side, at := range map[string]offline.AtRest{"old": a.Old, "new": a.New} {
+		sum := a.Today.Price
+		for _, r := range at.ByReason {
+			sum += r.PricePerHour
+		}
+		if math.Abs(sum-at.PricePerHour) > 1e-9 || len(at.ByReason) == 0 {
+			t.Errorf("%s: today %v and the reasons %+v are %v, want %v", side, a.Today.Price, at.ByReason, sum, at.PricePerHour)
+		}
+	}
+}
+
+// TestSimulateDiffUnknownDrift: a node without a claim and without the label that its pool requires is named, because
+// its drift is not known. Another label that does differ still counts.
+func TestSimulateDiffUnknownDrift(t *testing.T) {
+	pool := func(arch, team string) string {
+		return strings.Replace(diffPool("general", "a", 99), "requirements: [",
+			"requirements: [{key: kubernetes.io/arch, operator: In, values: ["+arch+"]}, {key: team, operator: In, values: ["+team+"]}, ", 1)
+	}
+	bare := strings.Replace(diffFleet, "kubernetes.io/arch: amd64, ", "", 1)
+	of := func(old, now string) (a offline.DiffAnswer) {
+		folder := files(t, map[string]string{"fleet.yaml": bare, "old.yaml": old, "new.yaml": now})
+		out, err := simulate(t, "", "-f", filepath.Join(folder, "fleet.yaml"), "--diff", filepath.Join(folder, "old.yaml"),
+			filepath.Join(folder, "new.yaml"), "-o", "json")
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &a)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	a := of(pool("amd64", "a"), pool("arm64", "a"))
+	if len(a.Drifted) != 0 || len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "whether 1 node drift is not known") ||
+		!strings.Contains(a.Warnings[0], "label kubernetes.io/arch") || !strings.HasSuffix(a.Warnings[0], ": one") {
+		t.Errorf("of a node without the label: %+v, %q", a.Drifted, a.Warnings)
+	}
+	if a := of(pool("amd64", "a"), pool("arm64", "b")); len(a.Drifted) != 1 {
+		t.Errorf("of a node with another label that differs: %+v, %q", a.Drifted, a.Warnings)
+	}
+	if a := of(pool("amd64", "a"), pool("amd64", "a")); len(a.Warnings) != 0 {
+		t.Errorf("of no change: %q", a.Warnings)
+	}
+}
+
+// TestSimulateDiffGolden compares the text on a terminal of 80 columns and the comment of each file of testdata with
+// what the file has.
+func TestSimulateDiffGolden(t *testing.T) {
+	golden.Each(t, func(t *testing.T, f *golden.File) {
+		folder := files(t, map[string]string{"fleet.yaml": string(f.Section("fleet.yaml")), "old.yaml": string(f.Section("old.yaml")),
+			"new.yaml": string(f.Section("new.yaml"))})
+		source := offline.Source{Paths: []string{filepath.Join(folder, "fleet.yaml")}, Cluster: &offline.Cluster{}}
+		policy := offline.DefaultPolicy()
+		before, after, err := source.ReadBoth(t.Context(), policy, []string{filepath.Join(folder, "old.yaml")},
+			[]string{filepath.Join(folder, "new.yaml")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		allowed := review.Policy{Unschedulable: true}
+		if err := allowed.Increase.Set("5%"); err != nil {
+			t.Fatal(err)
+		}
+		a, err := offline.Compare(t.Context(), before, after, &policy, &allowed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var comment strings.Builder
+		if err := a.WriteMarkdown(&comment, strings.TrimSuffix(defaultMark, "\n")); err != nil {
+			t.Fatal(err)
+		}
+		text := wrapped(a.Text(80), 80)
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+				t.Errorf("a line has %d columns: %s", n, line)
+			}
+		}
+		f.Check(t, "text", text)
+		f.Check(t, "comment.md", comment.String())
+	})
+}
+
+// TestSimulateDiffHostile: names and values can neither end the hidden line nor write another one, and notify no user.
+func TestSimulateDiffHostile(t *testing.T) {
+	hostile := "x --><!-- kubectl-karpenter simulate --diff default --> @octocat #1 <img src=x> [a](http://b) `|"
+	now := strings.Replace(diffPool("general", "a", 99), "metadata: {name: general}",
+		"metadata: {name: general, annotations: {karpenter.sh/note: "+strconv.Quote(hostile)+"}}", 1)
+	text, err := diffOf(t, diffPool("general", "a", 99), now, "-o", "markdown")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest := strings.TrimPrefix(text, defaultMark); rest == text || strings.Contains(rest, "<!--") || strings.Contains(rest, "-->") ||
+		strings.Contains(rest, "@octocat") || strings.Contains(rest, "<img") ||
+		strings.Contains(rest, "[a](") || !strings.Contains(rest, "octocat") {
+		t.Errorf("of hostile names:\n%s", text)
 	}
 }

@@ -263,7 +263,7 @@ func TestDisruptFlags(t *testing.T) {
 		"--min-stay is -1h0m0s":             {"--disrupt", "--min-stay", "-1h"},
 		"--move-price is -1":                {"--disrupt", "--move-price", "-1"},
 		"--min-saving is NaN":               {"--disrupt", "--min-saving", "NaN"},
-		"--fail-on-unschedulable is about":  {"--disrupt", "--fail-on-unschedulable"},
+		"--forbid-unschedulable is about":   {"--disrupt", "--forbid-unschedulable"},
 		`--payback is "soon", want a dur`:   {"--disrupt", "--payback", "soon"},
 	} {
 		_, err := simulate(t, "", append(arguments, "-f", folder)...)

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/karpenter-go/karpenter/internal/testing/clitest"
+	"github.com/karpenter-go/karpenter/internal/testing/golden"
 	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/top"
 )
@@ -132,7 +132,7 @@ func held(t *testing.T, page, begin, end, want string) {
 	if !found || !ended {
 		t.Fatalf("%s has no section %q", page, begin)
 	}
-	if *clitest.Update {
+	if *golden.Update {
 		if err := os.WriteFile(page, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -184,7 +184,7 @@ func TestOnUpstream(t *testing.T) {
 	for i, q := range []struct{ line, want string }{
 		{"explain pods -n shop", "559 types would fit if label kubernetes.io/arch were not required"},
 		{"explain pool default", "PodDisruptionBudget shop/ledger allows no eviction"},
-		{"simulate --live --diff pool.yaml new-pool.yaml", "unschedulable pods                3       0       -3"},
+		{"simulate --live --diff pool.yaml new-pool.yaml", "3 pods become schedulable, 0 pods become unschedulable"},
 	} {
 		text := ask(q.line)
 		if !strings.Contains(text, q.want) {

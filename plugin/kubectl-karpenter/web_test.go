@@ -122,7 +122,7 @@ var sameCommand = regexp.MustCompile(`The same in a terminal: <code>kubectl karp
 func TestWebCommands(t *testing.T) {
 	pool := "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec:\n  template:\n    spec:\n" +
 		"      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}\n      requirements: []\n"
-	folder := files(t, map[string]string{"a fleet.yaml": pool, "types.json": shopJSON, "pool.yaml": pool,
+	folder := files(t, map[string]string{"a fleet.yaml": pool + "---\n" + webYAML, "types.json": shopJSON, "pool.yaml": pool,
 		"changed-pool.yaml": strings.Replace(pool, "spec:\n", "spec:\n  limits: {cpu: 100}\n", 1)})
 	t.Chdir(folder)
 	for name, from := range map[string][]string{

@@ -1,31 +1,41 @@
 package offline
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/duration"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
-	"github.com/karpenter-go/karpenter/plugin/table"
+	"github.com/karpenter-go/karpenter/plugin/review"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
 // DiffAnswer is the output of simulate --diff: the fleet at rest with the old and with the new objects;
 // docs/simulate.md describes it for users. Money is USD per hour.
 type DiffAnswer struct {
+	// Verdict says in a sentence what changed and what it does. Violations are the parts of the policy that the
+	// change does not keep.
+	Verdict    string             `json:"verdict"`
+	Violations []review.Violation `json:"violations"`
+	// Changes are the fields that decide and differ, and objects that are there on one side only.
+	Changes []review.Change `json:"changes"`
 	// Today is the fleet as it was read.
 	Today view.Figures `json:"today"`
 	Old   AtRest       `json:"old"`
 	New   AtRest       `json:"new"`
-	// Warnings are what the figures do not show: there is no fleet, or a pool can launch nothing. Useless are the pools
-	// that can launch nothing with the new objects only.
+	// Difference is that of the fleets at rest: what the change costs, whatever else would happen without it.
+	Difference Difference `json:"difference"`
+	// Warnings are what the figures do not show: a pool can launch nothing, or it is not known whether nodes drift.
+	// Useless are the pools that can launch nothing with the new objects only.
 	Warnings []string `json:"warnings,omitempty"`
 	Useless  []string `json:"uselessNodePools,omitempty"`
 	// Drifted are the nodes that drift because of the new objects.
@@ -39,14 +49,28 @@ type DiffAnswer struct {
 	Gaps
 
 	steps *view.Sheet
+	// barren is the number of warnings about pools that can launch nothing, which come first.
+	barren int
+}
+
+// Difference is what the fleet at rest with the change costs more than the one without it.
+type Difference struct {
+	PricePerHour  float64 `json:"pricePerHour"`
+	PricePerMonth float64 `json:"pricePerMonth"`
 }
 
 // AtRest is the fleet after the launches for pending pods and all steps that are worthwhile, and what they take.
 type AtRest struct {
 	Nodes        int     `json:"nodes"`
 	PricePerHour float64 `json:"pricePerHour"`
+	// UnknownPrices is the number of nodes whose price is unknown: PricePerHour is that of the others.
+	UnknownPrices int `json:"unknownPrices,omitempty"`
+	// ByReason divides the way from the price of today to that at rest.
+	ByReason []ReasonPrice `json:"byReason"`
 	// FreshPerHour is the price of the nodes that would be launched for the same pods if no managed node existed.
+	// FreshWithout is the number of pods that would have no place then, so that the price says nothing.
 	FreshPerHour      float64 `json:"freshPerHour"`
+	FreshWithout      int     `json:"freshUnschedulable,omitempty"`
 	LowerBoundPerHour float64 `json:"lowerBoundPerHour"`
 	// NodesReplaced is the number of nodes that are removed because they have drifted, and StillDrifted of those that
 	// have drifted and are kept.
@@ -59,6 +83,13 @@ type AtRest struct {
 	WaitSeconds int64 `json:"waitSeconds"`
 }
 
+// ReasonPrice is what the steps of a reason add to the price of the fleet, below zero if they save.
+type ReasonPrice struct {
+	Reason       string  `json:"reason"`
+	Steps        int     `json:"steps"`
+	PricePerHour float64 `json:"pricePerHour"`
+}
+
 // DriftedNode is a node that no longer matches its pool or class.
 type DriftedNode struct {
 	Node     string `json:"node"`
@@ -66,25 +97,24 @@ type DriftedNode struct {
 	Reason   string `json:"reason"`
 }
 
-// Compare plans with both inputs until no further step is worthwhile. It ends early with the context.
-func Compare(ctx context.Context, before, after *Manifests, p *Policy) (*DiffAnswer, error) {
+// Compare plans with both inputs until no further step is worthwhile, and judges the change by a policy. It ends early
+// with the context. Without a fleet there is nothing to compare, and it returns an error.
+func Compare(ctx context.Context, before, after *Manifests, p *Policy, allowed *review.Policy) (*DiffAnswer, error) {
 	old, now := before.Overview(p), after.Overview(p)
-	a := &DiffAnswer{Drifted: []DriftedNode{}, Removed: []string{}, PriceSource: now.PriceSource(), Gaps: now.w.gaps()}
-	a.Warnings, a.Useless = warnings(old, now)
-	moved := 0
-	for _, n := range now.snap.Nodes {
-		was := old.snap.Node(n.Name)
-		if n.Drifted != "" && (was == nil || was.Drifted == "") {
-			a.Drifted = append(a.Drifted, DriftedNode{n.Name, n.Pool, n.Drifted})
-		}
-		had, _ := before.pool(n.Pool)
-		has, _ := after.pool(n.Pool)
-		refused := slices.ContainsFunc(after.refused, func(r refusedPool) bool { return r.name == n.Pool })
-		if had != nil && has == nil && !refused {
-			a.Removed, moved = append(a.Removed, n.Name), moved+n.Reschedulable()
-		}
+	if len(now.snap.Nodes) == 0 && len(now.snap.Groups) == 0 && len(old.snap.Nodes) == 0 && len(old.snap.Groups) == 0 {
+		return nil, inputErrorf("no fleet: add --live to compare on that of a cluster, or -f with its nodes and pods")
 	}
-	now.lost, now.lostBy = a.Removed, "NodePool deleted"
+	a := &DiffAnswer{Drifted: []DriftedNode{}, Removed: []string{}, PriceSource: now.PriceSource(), Gaps: now.w.gaps(),
+		Changes: append([]review.Change{}, after.changes...)}
+	a.Warnings, a.Useless = warnings(old, now)
+	a.barren = len(a.Warnings)
+	a.Warnings = append(a.Warnings, after.unknownDrifts()...)
+	a.drifts(before, after, old, now)
+	moved := 0
+	for _, name := range a.Removed {
+		moved += now.snap.Node(name).Reschedulable()
+	}
+	now.lost, now.lostBy = a.Removed, poolDeleted
 	for _, side := range []struct {
 		of *Overview
 		at *AtRest
@@ -99,15 +129,112 @@ func Compare(ctx context.Context, before, after *Manifests, p *Policy) (*DiffAns
 	a.New.PodsMoved += moved
 	a.Steps = a.steps.Objects()
 	before.Problems, after.Problems = old.Problems(), now.Problems()
+	a.judge(allowed)
 	return a, nil
 }
 
-// warnings returns what the figures of a comparison do not show, and the pools that can launch nothing now, and could
-// before.
-func warnings(old, now *Overview) (list, useless []string) {
-	if len(now.snap.Nodes) == 0 && len(now.snap.Groups) == 0 {
-		list = append(list, "There is no fleet: add --live to compare with that of a cluster, or -f with its nodes and pods.")
+// drifts lists the nodes that drift because of the new objects, and those whose pool these do not have.
+func (a *DiffAnswer) drifts(before, after *Manifests, old, now *Overview) {
+	for _, n := range now.snap.Nodes {
+		was := old.snap.Node(n.Name)
+		if n.Drifted != "" && (was == nil || was.Drifted == "") {
+			a.Drifted = append(a.Drifted, DriftedNode{n.Name, n.Pool, n.Drifted})
+		}
+		had, _ := before.pool(n.Pool)
+		has, _ := after.pool(n.Pool)
+		refused := slices.ContainsFunc(after.refused, func(r refusedPool) bool { return r.name == n.Pool })
+		if had != nil && has == nil && !refused {
+			a.Removed = append(a.Removed, n.Name)
+		}
 	}
+}
+
+// judge sets the verdict, and what of the policy the change does not keep.
+func (a *DiffAnswer) judge(allowed *review.Policy) {
+	fleet := func(r *AtRest) review.Fleet {
+		return review.Fleet{PricePerHour: r.PricePerHour, Unpriced: r.UnknownPrices, Replaced: r.NodesReplaced, Moved: r.PodsMoved}
+	}
+	e := &review.Effect{Changes: a.Changes, Old: fleet(&a.Old), New: fleet(&a.New), Removed: len(a.Removed),
+		Unschedulable: len(a.NewlyUnschedulable()), Schedulable: len(unschedulableIn(&a.Old, &a.New)), Useless: a.Useless}
+	a.Verdict, a.Violations = e.Verdict(), append([]review.Violation{}, allowed.Violations(e)...)
+	a.Difference = Difference{a.New.PricePerHour - a.Old.PricePerHour, e.PerMonth()}
+}
+
+// poolDeleted is the reason of the step that takes away the nodes of a pool that is gone.
+const poolDeleted = "NodePool deleted"
+
+// notRead are kinds of which the objects of a cluster are not read: their pods are.
+var notRead = []string{"Deployment", "Job", "CronJob", "PodTemplate", "ResourceQuota"}
+
+// changesBetween returns the fields that differ between the objects of files of either input. Objects of a cluster may
+// stand for those of the first.
+func changesBetween(before, after *Manifests, cluster bool) []review.Change {
+	all := maps.Clone(before.over)
+	maps.Copy(all, after.over)
+	var list []review.Change
+	for identity := range all {
+		kind, name, _ := strings.Cut(identity, " ")
+		kind = kind[strings.LastIndexByte(kind, '.')+1:]
+		o := review.Object{Kind: kind, Name: strings.TrimPrefix(name, "/")}
+		old, now := o, o
+		old.Content, now.Content = contentOf(before.taken[identity]), contentOf(after.taken[identity])
+		old.Unknown = cluster && slices.Contains(notRead, kind)
+		list = append(list, review.Compare(old, now)...)
+	}
+	slices.SortFunc(list, func(a, b review.Change) int {
+		whole := func(c review.Change) int { return min(len(c.Field), 1) }
+		return cmp.Or(cmp.Compare(whole(a), whole(b)), cmp.Compare(rankOf(a.Kind), rankOf(b.Kind)), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name), strings.Compare(a.Field, b.Field))
+	})
+	return list
+}
+
+// rankOf orders kinds: NodePools first, because the verdict names the first change.
+func rankOf(kind string) int {
+	if at := slices.Index([]string{"NodePool", "EC2NodeClass", "NodeOverlay", "CapacityQuota", "CapacityBuffer"}, kind); at >= 0 {
+		return at
+	}
+	return 10
+}
+
+// contentOf returns an object as its JSON, nil for none.
+func contentOf(object metav1.Object) map[string]any {
+	if object == nil {
+		return nil
+	}
+	text, err := json.Marshal(object)
+	if err != nil {
+		return map[string]any{}
+	}
+	content := map[string]any{}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&content); err != nil {
+		return map[string]any{}
+	}
+	return content
+}
+
+// unknownDrifts returns a sentence for the nodes of each pool of which it is not known whether they drift.
+func (o *Manifests) unknownDrifts() []string {
+	var list, order []string
+	nodes := map[string][]string{}
+	for _, u := range o.undrifted {
+		key := fmt.Sprintf("NodePool %s: whether %%s drift is not known, because they match neither the old nor the new requirement "+
+			"on label %s, and have no NodeClaim; they count as not drifted: ", u.pool, u.label)
+		if nodes[key] == nil {
+			order = append(order, key)
+		}
+		nodes[key] = append(nodes[key], u.node)
+	}
+	for _, key := range order {
+		list = append(list, strings.Replace(key, "%s", plural(len(nodes[key]), "node"), 1)+names(nodes[key], ", "))
+	}
+	return list
+}
+
+// warnings returns the pools that can launch nothing, in words, and the names of those that could before.
+func warnings(old, now *Overview) (list, useless []string) {
 	for _, pool := range now.snap.Pools {
 		why := blockedBy(now.snap, pool)
 		if why == "" {
@@ -125,7 +252,8 @@ func warnings(old, now *Overview) (list, useless []string) {
 // figuresAtRest sums up the way to the fleet at rest.
 func (o *Overview) figuresAtRest(p *view.Plan) AtRest {
 	cost := o.costOf(o.rest)
-	r := AtRest{Nodes: p.After.Nodes, PricePerHour: p.After.Price, FreshPerHour: cost.Fresh, LowerBoundPerHour: cost.Bound}
+	r := AtRest{Nodes: p.After.Nodes, PricePerHour: p.After.Price, UnknownPrices: cost.Unpriced, ByReason: pricesByReason(p),
+		FreshPerHour: cost.Fresh, FreshWithout: cost.FreshWithout, LowerBoundPerHour: cost.Bound}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if s.Reason != provisioning {
@@ -146,131 +274,35 @@ func (o *Overview) figuresAtRest(p *view.Plan) AtRest {
 	return r
 }
 
-// diffRow is a figure on both sides.
-type diffRow struct{ name, old, now, change string }
-
-// rows returns the figures as text.
-func (a *DiffAnswer) rows() []diffRow {
-	count := func(name string, old, now int) diffRow {
-		return diffRow{name, fmt.Sprint(old), fmt.Sprint(now), fmt.Sprintf("%+d", now-old)}
-	}
-	money := func(name string, factor float64, decimals int, of func(*AtRest) float64) diffRow {
-		old, now := of(&a.Old)*factor, of(&a.New)*factor
-		return diffRow{name, fmt.Sprintf("%.*f", decimals, old), fmt.Sprintf("%.*f", decimals, now),
-			fmt.Sprintf("%+.*f", decimals, now-old)}
-	}
-	price := func(r *AtRest) float64 { return r.PricePerHour }
-	wait := func(r *AtRest) string { return duration.HumanDuration(time.Duration(r.WaitSeconds) * time.Second) }
-	return []diffRow{
-		count("nodes at rest", a.Old.Nodes, a.New.Nodes),
-		money("USD per hour", 1, 4, price),
-		money("USD per month", view.HoursPerMonth, 2, price),
-		money("fresh fleet, USD per hour", 1, 4, func(r *AtRest) float64 { return r.FreshPerHour }),
-		count("nodes replaced (drift)", a.Old.NodesReplaced, a.New.NodesReplaced),
-		count("drifted nodes that are kept", a.Old.StillDrifted, a.New.StillDrifted),
-		count("pods moved", a.Old.PodsMoved, a.New.PodsMoved),
-		count("unschedulable pods", len(a.Old.Unschedulable), len(a.New.Unschedulable)),
-		{"time until the last step", wait(&a.Old), wait(&a.New), ""},
-	}
-}
-
-// today says what was read.
-func (a *DiffAnswer) today() string {
-	return fmt.Sprintf("today: %s for %.4f USD per hour", plural(a.Today.Nodes, "node"), a.Today.Price)
-}
-
-// effects are sentences about single nodes.
-func (a *DiffAnswer) effects() []string {
-	var list []string
-	nodes, order := map[string][]string{}, []string{}
-	for _, n := range a.Drifted {
-		key := fmt.Sprintf("of pool %s drift, %s", n.NodePool, n.Reason)
-		if len(nodes[key]) == 0 {
-			order = append(order, key)
+// pricesByReason divides the difference of the prices before and after a plan by the reasons of its steps, which
+// follow in the order of their first steps.
+func pricesByReason(p *view.Plan) []ReasonPrice {
+	list := []ReasonPrice{}
+	last := p.Before.Price
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		at := slices.IndexFunc(list, func(r ReasonPrice) bool { return r.Reason == s.Reason })
+		if at < 0 {
+			at, list = len(list), append(list, ReasonPrice{Reason: s.Reason})
 		}
-		nodes[key] = append(nodes[key], n.Node)
-	}
-	for _, key := range order {
-		list = append(list, fmt.Sprintf("%s %s: %s", plural(len(nodes[key]), "node"), key, names(nodes[key], ", ")))
-	}
-	if n := len(a.Removed); n > 0 {
-		list = append(list, fmt.Sprintf("%s deleted with a NodePool: %s", plural(n, "node"), names(a.Removed, ", ")))
+		list[at].Steps++
+		list[at].PricePerHour += s.Price - last
+		last = s.Price
 	}
 	return list
 }
 
 // NewlyUnschedulable are the pods that are unschedulable with the new objects only.
-func (a *DiffAnswer) NewlyUnschedulable() []Unschedulable {
-	return slices.DeleteFunc(slices.Clone(a.New.Unschedulable), func(u Unschedulable) bool {
-		return slices.ContainsFunc(a.Old.Unschedulable, func(old Unschedulable) bool { return old.Pod == u.Pod })
-	})
-}
+func (a *DiffAnswer) NewlyUnschedulable() []Unschedulable { return unschedulableIn(&a.New, &a.Old) }
 
-// Text returns the figures as a table, and what happens to single nodes and pods.
-func (a *DiffAnswer) Text(width int) string {
-	var b strings.Builder
-	for _, text := range a.Warnings {
-		b.WriteString(text + "\n")
+// unschedulableIn returns the pods that are unschedulable in the first fleet and not in the second.
+func unschedulableIn(first, second *AtRest) []Unschedulable {
+	known := map[string]bool{}
+	for i := range second.Unschedulable {
+		known[second.Unschedulable[i].Pod] = true
 	}
-	b.WriteString(table.Text([]table.Column[diffRow]{
-		{Title: "AT REST", Cell: func(r *diffRow) string { return r.name }},
-		{Title: "OLD", Right: true, Cell: func(r *diffRow) string { return r.old }},
-		{Title: "NEW", Right: true, Cell: func(r *diffRow) string { return r.now }},
-		{Title: "CHANGE", Right: true, Cell: func(r *diffRow) string { return r.change }},
-	}, a.rows(), width) + "\n")
-	for _, text := range a.effects() {
-		b.WriteString(text + "\n")
-	}
-	fresh := LaunchAnswer{Unschedulable: a.NewlyUnschedulable()}
-	if len(fresh.Unschedulable) > 0 {
-		b.WriteString("\nwith the new objects only:\n")
-		fresh.writeUnschedulable(&b)
-	}
-	b.WriteString(a.today() + "\n" + pricesAre(a.PriceSource) + incomplete(a.Incomplete))
-	return b.String()
+	return slices.DeleteFunc(slices.Clone(first.Unschedulable), func(u Unschedulable) bool { return known[u.Pod] })
 }
-
-// WriteMarkdown writes the answer as a comment for a change under review.
-func (a *DiffAnswer) WriteMarkdown(out io.Writer) error {
-	var b strings.Builder
-	b.WriteString("### Effect on the nodes\n\n")
-	for _, text := range a.Warnings {
-		b.WriteString("**" + table.Escape(text) + "**\n\n")
-	}
-	rows := [][]string{}
-	for _, r := range a.rows() {
-		rows = append(rows, []string{r.name, r.old, r.now, r.change})
-	}
-	b.WriteString(table.Markdown([]string{"At rest", "Old", "New", "Change"}, func(column int) bool { return column > 0 }, rows))
-	b.WriteByte('\n')
-	lines := a.effects()
-	for _, u := range a.NewlyUnschedulable() {
-		text := "unschedulable: " + u.Pod
-		for _, reason := range u.Reasons {
-			text += "; " + strings.TrimPrefix(reason.NodePool+": ", ": ") + reason.Message
-		}
-		lines = append(lines, text)
-	}
-	for i, text := range lines {
-		if i == mostLines {
-			text = fmt.Sprintf("and %d more, see -o json", len(lines)-mostLines)
-		}
-		if i <= mostLines {
-			b.WriteString("* " + table.Escape(text) + "\n")
-		}
-	}
-	b.WriteString("\n" + table.Escape(a.today()+". "+pricesAre(a.PriceSource)+incomplete(a.Incomplete)) + "\n")
-	if rows := a.steps.Rows; len(rows) > 0 {
-		shown := view.Sheet{Columns: a.steps.Columns, Rows: rows[:min(len(rows), mostLines)]}
-		fmt.Fprintf(&b, "\n<details><summary>%s with the new objects</summary>\n\n%s\n</details>\n",
-			plural(len(rows), "step"), shown.Markdown())
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
-// mostLines is the maximum number of pods and of steps in Markdown: a comment on GitHub has at most 65,536 characters.
-const mostLines = 50
 
 // WriteJSON writes the answer as one JSON object, whose fields simulate documents.
 func (a *DiffAnswer) WriteJSON(out io.Writer) error {

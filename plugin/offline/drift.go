@@ -2,6 +2,7 @@ package offline
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -10,10 +11,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 )
 
-// applyDrift sets and clears the condition Drifted of claims as the controller would with the pools and classes of files.
-// Pools that are the same object before are skipped, so that a what-if changes one pool only. A claim without a
-// comparable hash, or that is assumed for a node, counts as launched from what was there before; before may be nil. What
-// only a cloud knows, such as new images, is not examined.
+// applyDrift sets and clears the condition Drifted of claims as the controller would with the pools and classes of
+// files. Pools that are the same object before are skipped, so that a what-if changes one pool only. A claim without
+// a comparable hash, or that is assumed for a node, counts as launched from what was there before; before may be nil.
+// What only a cloud knows, such as new images, is not examined.
 func (o *Manifests) applyDrift(before *Manifests) {
 	rules := convert.NewVocabulary(o.sale.Declared, o.classes...).Rules
 	for i, c := range o.claims {
@@ -34,15 +35,60 @@ func (o *Manifests) applyDrift(before *Manifests) {
 		}
 		reason := o.classDrift(&made, pool, before)
 		static, err := cloud.StaticDrift(&made, pool)
+		requirements, lacks := requirementsDrift(&made, old, pool, rules)
 		switch {
 		case static, err != nil && old != nil && old.Hash() != pool.Hash():
 			reason = karpv1.ReasonNodePoolDrifted
-		case assumed && (old == nil || cloud.RequirementsDrift(&made, old, rules)): // the node may lack labels
-		case cloud.RequirementsDrift(&made, pool, rules):
+		case requirements:
 			reason = karpv1.ReasonRequirementsDrifted
+		case reason == "" && lacks != "":
+			o.undrifted = append(o.undrifted, unknownDrift{made.Status.NodeName, pool.Name, lacks})
 		}
 		o.claims[i].object = withDrift(c.object, reason)
 	}
+}
+
+// unknownDrift is a node without a claim that does not match a requirement of its pool, neither the old nor the new
+// one: files may omit labels of nodes, so that it is not known whether it drifts.
+type unknownDrift struct{ node, pool, label string }
+
+// requirementsDrift reports whether a claim does not match the requirements of its pool. An assumed claim has the
+// labels of its node, which may lack some: it counts as launched from the old pool, nil if there was none, and a
+// label that did not match that one proves nothing. If the requirement of such a label is another one now, it is
+// returned.
+func requirementsDrift(made *karpv1.NodeClaim, old, pool *karpv1.NodePool, rules karpv1.LabelRules) (drifts bool, lacks string) {
+	if !assumed(made) {
+		return cloud.RequirementsDrift(made, pool, rules), ""
+	}
+	was := requirementsByKey(old)
+	for label, is := range requirementsByKey(pool) {
+		before, had := was[label]
+		switch {
+		case !cloud.RequirementsDrift(made, is, rules):
+		case old == nil:
+		case !had || !cloud.RequirementsDrift(made, before, rules):
+			return true, ""
+		case !reflect.DeepEqual(before, is) && (lacks == "" || label < lacks):
+			lacks = label
+		}
+	}
+	return false, lacks
+}
+
+// requirementsByKey returns for each label pools that have only the requirements of it.
+func requirementsByKey(pool *karpv1.NodePool) map[string]*karpv1.NodePool {
+	by := map[string]*karpv1.NodePool{}
+	if pool == nil {
+		return by
+	}
+	for _, r := range pool.Spec.Template.Spec.Requirements {
+		if by[r.Key] == nil {
+			by[r.Key] = &karpv1.NodePool{}
+		}
+		spec := &by[r.Key].Spec.Template.Spec
+		spec.Requirements = append(spec.Requirements, r)
+	}
+	return by
 }
 
 // withDrift returns the claim with the reason of its drift. Without one, reasons that only a cloud finds are kept.

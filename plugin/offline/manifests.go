@@ -29,6 +29,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/plugin/review"
 )
 
 // Manifests are the inputs of a decision: from files, from a live cluster, or both. Objects of files take precedence over
@@ -129,6 +130,12 @@ type reading struct {
 	// keep stores the original objects of files and of the cluster, for a capture.
 	keep          bool
 	given, seenIn []json.RawMessage
+	// taken are the objects by their identity, while two inputs are compared; nil otherwise. changes are the fields that
+	// differ from the other input.
+	taken   map[string]metav1.Object
+	changes []review.Change
+	// undrifted are the nodes of which it is not known whether they drift.
+	undrifted []unknownDrift
 }
 
 // completion adds to the objects what an API server and controllers would add: pods of workloads, defaults, status, and
@@ -191,6 +198,9 @@ func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
 		return false
 	}
 	o.seen[identity] = origin
+	if o.taken != nil {
+		o.taken[identity] = meta
+	}
 	if meta.GetUID() == "" {
 		meta.SetUID(types.UID(strings.ToLower(strings.TrimPrefix(identity, "*"))))
 	}

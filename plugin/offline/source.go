@@ -9,7 +9,10 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
 // Source selects the input of a decision: files, a live cluster, or both.
@@ -33,6 +36,8 @@ type Source struct {
 	// over has them.
 	over []string
 	gone map[string]string
+	// compare keeps the objects by their identity, to compare them with those of another input.
+	compare bool
 }
 
 // ReadBoth reads two inputs that differ in the objects of files: the first with those of old, the second with those of
@@ -53,6 +58,7 @@ func (s *Source) ReadBoth(ctx context.Context, p Policy, old, now []string) (bef
 			return nil, nil, inputErrorf("standard input: %w", err)
 		}
 	}
+	first.compare = true
 	second := first
 	first.over, first.Stdin = old, bytes.NewReader(stdin)
 	if before, err = first.Read(ctx, p); err != nil {
@@ -63,10 +69,15 @@ func (s *Source) ReadBoth(ctx context.Context, p Policy, old, now []string) (bef
 		return nil, nil, err
 	}
 	for _, pool := range after.pools { // owners are compared by UID
-		if was, _ := before.pool(pool.object.Name); was != nil {
+		if was, live := before.pool(pool.object.Name); was != nil {
 			pool.object.UID = was.UID
+			if pauses := was.Annotations[karpv1.AnnotationPauses]; live && pauses != "" { // written by the controller
+				annotate(pool.object, karpv1.AnnotationPauses, pauses)
+			}
 		}
 	}
+	after.changes = changesBetween(before, after, s.Live && len(old) == 0)
+	before.taken, after.taken = nil, nil
 	if len(old) > 0 {
 		before.applyDrift(nil)
 	}
@@ -81,6 +92,9 @@ func (s *Source) Read(ctx context.Context, p Policy) (*Manifests, error) {
 		return nil, err
 	}
 	o.keep = s.Keep
+	if s.compare {
+		o.taken = map[string]metav1.Object{}
+	}
 	if s.MaxPods > 0 {
 		o.mostPods = s.MaxPods
 	}

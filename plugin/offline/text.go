@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/plugin/table"
 )
@@ -221,4 +222,20 @@ func chosen(labels map[string]string) string {
 		list = append(list, key+"="+labels[key])
 	}
 	return cmp.Or(strings.Join(list, ","), "-")
+}
+
+// plural returns a number of things: "1 node", "2 nodes".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// didYouMean completes an error about a name that is similar to a known one.
+func didYouMean(name string, known []string) string {
+	if meant := explain.Nearest(name, known); meant != "" {
+		return "; did you mean " + meant + "?"
+	}
+	return ""
 }

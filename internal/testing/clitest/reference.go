@@ -9,7 +9,6 @@ package clitest
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,11 +20,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/karpenter-go/karpenter/internal/testing/golden/update"
 	"github.com/karpenter-go/karpenter/plugin/cli"
 )
-
-// Update makes tests write the files that they compare with.
-var Update = flag.Bool("update", false, "write docs/reference, and the texts that docs hold, again")
 
 // repository returns the root of the repository, above the folder of the test.
 func repository(t *testing.T) string {
@@ -43,7 +40,7 @@ func repository(t *testing.T) string {
 func comparePage(t *testing.T, page, want string) {
 	t.Helper()
 	path := filepath.Join(repository(t), "docs", page)
-	if *Update {
+	if *update.Files {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@
 package golden
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,10 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"github.com/karpenter-go/karpenter/internal/testing/golden/update"
 )
 
 // Update is the flag -update of a test.
-var Update = flag.Bool("update", false, "write the results into the files of testdata")
+var Update = update.Files
 
 // File is one of the files.
 type File struct {
@@ -85,6 +86,7 @@ func (f *File) CheckAll(t *testing.T, got *txtar.Archive) {
 		if err := os.WriteFile(f.path, txtar.Format(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		f.Archive = got // further sections of the file may be checked
 		return
 	}
 	if diff := cmp.Diff(string(txtar.Format(f.Archive)), string(txtar.Format(got))); diff != "" {
