@@ -5,14 +5,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/billing"
+	"github.com/karpenter-go/karpenter/plugin/panel"
 	"github.com/karpenter-go/karpenter/plugin/top"
+	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
 // Fleet decides, and returns the nodes with their contents and costs, and the pods without a node. Of these it returns
@@ -172,4 +178,101 @@ func (d *Decision) ignored() []idlePod {
 		}
 	}
 	return list
+}
+
+// PoolViews returns the pools with what they have and may launch, in the order in which they are tried for a pod. Those that
+// cannot be used are among them.
+func (o *Overview) PoolViews() []view.Pool {
+	d, list := o.disruptNow(), []view.Pool{}
+	for _, pool := range d.first.Pools {
+		list = append(list, poolView(pool, d.poolOutcome(pool.Name), o.w.conditionOf(pool.Name)))
+	}
+	for _, r := range o.w.refused {
+		if !slices.ContainsFunc(list, func(p view.Pool) bool { return p.Name == r.name }) {
+			list = append(list, view.Pool{Name: r.name, State: "refused", Reason: strings.TrimPrefix(r.why.Field+": "+r.why.Reason, ": ")})
+		}
+	}
+	view.SortPools(list)
+	return list
+}
+
+func poolView(pool *model.Pool, o *PoolOutcome, condition string) view.Pool {
+	v := view.Pool{Name: pool.Name, Weight: pool.Weight, State: "ready", Nodes: o.Nodes, NotReady: o.NotReady, Unpriced: o.UnknownPrices,
+		Gauges: []view.Gauge{}, Launches: panel.Launches(pool), Static: pool.Static, Replicas: pool.Replicas}
+	if !o.PricePerHour.IsZero() {
+		v.Price = float64(o.PricePerHour)
+	}
+	if o.Static != nil {
+		v.State, v.Missing, v.Reason = "static", o.Static.Missing, o.Static.Why
+	}
+	switch {
+	case pool.Refused != nil:
+		v.State, v.Reason = "refused", strings.TrimPrefix(pool.Refused.Field+": "+pool.Refused.Reason, ": ")
+	case condition != "":
+		v.State, v.Reason = "not ready", condition
+	case o.Blocked != "":
+		v.State, v.Reason = "launches nothing", o.Blocked
+	case o.Static != nil:
+	default:
+		for _, limits := range append([][]LimitOutcome{o.Limits}, quotaLimits(o.Quotas)...) {
+			if why := atLimit(limits); why != "" {
+				v.State, v.Reason = "at its limit", why
+			}
+		}
+	}
+	gauges := func(quota string, limits []LimitOutcome) {
+		for _, l := range limits {
+			v.Gauges = append(v.Gauges, view.Gauge{Quota: quota, Resource: l.Resource, Used: l.Used, Limit: l.Limit, Share: l.share, Reached: l.Reached})
+		}
+	}
+	gauges("", o.Limits)
+	for i := range o.Quotas {
+		gauges(o.Quotas[i].Name, o.Quotas[i].Limits)
+	}
+	for _, b := range o.Budgets {
+		v.Budgets = append(v.Budgets, view.Allowance{Reason: b.Reason, Remaining: b.Remaining, Allowed: b.Allowed})
+	}
+	if o.Changes != nil {
+		v.Window = o.Changes.UTC().Format(time.RFC3339)
+	}
+	return v
+}
+
+func quotaLimits(quotas []QuotaOutcome) [][]LimitOutcome {
+	lists := make([][]LimitOutcome, len(quotas))
+	for i := range quotas {
+		lists[i] = quotas[i].Limits
+	}
+	return lists
+}
+
+// conditionOf returns the message of the condition for which a pool is not ready, "" if it is, or if that is not known. Ready
+// follows from the two others, which say more.
+func (o *objects) conditionOf(name string) string {
+	at := slices.IndexFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return p.object.Name == name })
+	if at < 0 {
+		return ""
+	}
+	for _, kind := range []string{karpv1.ConditionValidationSucceeded, karpv1.ConditionNodeClassReady, "Ready"} {
+		for _, c := range o.pools[at].object.Status.Conditions {
+			if c.Type == kind && c.Status == metav1.ConditionFalse {
+				return c.Type + ": " + cmp.Or(c.Message, c.Reason, "is False")
+			}
+		}
+	}
+	return ""
+}
+
+// PoolText returns what `explain pool` prints about a pool, "" if there is none. With rest it has the state at rest, which
+// takes long.
+func (o *Overview) PoolText(name string, rest bool) string {
+	d := o.disruptNow()
+	outcome := d.poolOutcome(name)
+	if outcome == nil {
+		return ""
+	}
+	if rest {
+		outcome.AtRest = d.atRest(name)
+	}
+	return outcome.Text()
 }

@@ -37,6 +37,8 @@ type request struct {
 type shown struct {
 	Title, Lead string
 	Picture     *picture.Picture
+	// Narrow is the picture for narrow screens; nil if the script paints it.
+	Narrow *picture.Picture
 	// Canvas says that the script paints the picture.
 	Canvas bool
 	Sheet  *view.Sheet
@@ -96,9 +98,10 @@ type fact struct{ Name, Value, Note string }
 
 // The widths of pictures, in pixels.
 const (
-	usualWidth = 1160
-	leastWidth = 280
-	mostWidth  = 3200
+	usualWidth  = 1160
+	narrowWidth = 360
+	leastWidth  = 280
+	mostWidth   = 3200
 )
 
 // formats are those of a view besides the page; view is the picture for the script.
@@ -125,7 +128,7 @@ func (s *Server) view(name string, show func(*request) (*shown, error)) http.Han
 			s.fail(w, r, name, format, http.StatusBadGateway, "The cluster cannot be read", err)
 			return
 		case reading == nil:
-			s.page(w, r, name, nil, &shown{Title: titles[name], Waiting: "reading " + s.options.Source})
+			s.page(w, r, name, nil, &shown{Title: views[name].title, Waiting: "reading " + s.options.Source})
 			return
 		}
 		req.reading = reading
@@ -138,7 +141,7 @@ func (s *Server) view(name string, show func(*request) (*shown, error)) http.Han
 			s.fail(w, r, name, format, http.StatusUnprocessableEntity, "This view cannot be computed", err)
 			return
 		}
-		v.Title = titles[name]
+		v.Title = views[name].title
 		if v.Sheet != nil && q.Get("sort") != "" {
 			v.Sheet.Sort(q.Get("sort"), q.Get("desc") == "1")
 		}
@@ -157,7 +160,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, name, format strin
 		return
 	}
 	w.WriteHeader(status)
-	s.page(w, r, name, nil, &shown{Title: cmp.Or(titles[name], what), Problem: what + ": " + offline.OneLine(err)})
+	s.page(w, r, name, nil, &shown{Title: cmp.Or(views[name].title, what), Problem: what + ": " + offline.OneLine(err)})
 }
 
 // The longest queries, in bytes. A page repeats its query in many links; that of a what-if may have a manifest.

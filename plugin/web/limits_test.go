@@ -14,7 +14,7 @@ import (
 // TestEmpty: an empty cluster has documents without rows, in every view and format.
 func TestEmpty(t *testing.T) {
 	_, c := serve(t, ofFile(t, ""))
-	for name := range titles {
+	for name := range views {
 		for _, format := range formats {
 			text, answer := c.get("/" + name + "?format=" + format)
 			if answer.StatusCode != http.StatusOK {

@@ -14,7 +14,9 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
-var templates = template.Must(template.ParseFS(assets, "assets/*.html"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"patterns": func() template.HTML { return template.HTML(picture.Patterns()) }, // a constant
+}).ParseFS(assets, "assets/*.html"))
 
 // render writes a page. A template that fails has written nothing.
 func render(w http.ResponseWriter, name string, data any) {
@@ -43,6 +45,7 @@ type page struct {
 	Incomplete, Problems          []string
 	*shown
 	Inline          template.HTML
+	InlineNarrow    template.HTML
 	ViewURL         string
 	Exports         []link
 	Table           *tablePage
@@ -114,7 +117,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 	p := &page{Name: name, Source: s.options.Source, Live: s.options.Live, shown: v, Refresh: v.Waiting != "",
 		Follow: q.Get("follow") == "1"}
 	for _, other := range order {
-		p.Nav = append(p.Nav, link{titles[other], with(other, url.Values{}, "follow", q.Get("follow")), other == name})
+		p.Nav = append(p.Nav, link{views[other].title, with(other, url.Values{}, "follow", q.Get("follow")), other == name})
 	}
 	if at != nil {
 		p.fromReading(r.Context(), at, 100*time.Millisecond)
@@ -172,14 +175,22 @@ func (p *page) inline(name string, q url.Values, v *shown) error {
 		return nil
 	}
 	options := picture.Options{}
-	if v.Link == "node" {
-		options.Link = func(row string) string { return with(name, q, "node", row, "pod", "") }
+	if v.Link == "node" || v.Link == "pool" {
+		options.Link = func(row string) string { return with(name, q, v.Link, row, "pod", "") }
 	}
-	var out bytes.Buffer
-	if err := v.Picture.WriteSVG(&out, options); err != nil {
-		return err
+	for _, of := range []struct {
+		picture *picture.Picture
+		to      *template.HTML
+	}{{v.Picture, &p.Inline}, {v.Narrow, &p.InlineNarrow}} {
+		if of.picture == nil {
+			continue
+		}
+		var out bytes.Buffer
+		if err := of.picture.WriteSVG(&out, options); err != nil {
+			return err
+		}
+		*of.to = template.HTML(out.String()) // package picture escapes every name
 	}
-	p.Inline = template.HTML(out.String()) // package picture escapes every name
 	return nil
 }
 

@@ -39,10 +39,10 @@ type section struct {
 	*shown
 }
 
-// Inline is the picture as part of the document.
-func (s section) Inline() (template.HTML, error) {
+// Inline is a picture as part of the document.
+func (s section) Inline(p *picture.Picture) (template.HTML, error) {
 	var out bytes.Buffer
-	err := s.Picture.WriteSVG(&out, picture.Options{})
+	err := p.WriteSVG(&out, picture.Options{})
 	return template.HTML(out.String()), err // package picture escapes every name
 }
 
@@ -81,7 +81,7 @@ func NewReport(ctx context.Context, o *offline.Overview, source string, examined
 		case v.Waiting != "":
 			return nil, fmt.Errorf("computing the view %q: %w", of.name, context.Cause(ctx))
 		}
-		v.Title = titles[of.name]
+		v.Title = views[of.name].title
 		r.Sections = append(r.Sections, section{of.name, v})
 	}
 	r.Sections = append(r.Sections, findings(examined))

@@ -58,9 +58,11 @@ type reading struct {
 	pending job[[]view.Pending]
 	plan    job[*view.Plan]
 	savings job[*view.Savings]
+	pools   job[[]view.Pool]
 
 	mu      sync.Mutex
-	whatIfs []*whatIf // in the order in which they were asked for
+	texts   map[string]*job[string] // of the panels of pools, by name
+	whatIfs []*whatIf               // in the order in which they were asked for
 	// turns has an entry for each what-if that is being computed.
 	turns chan struct{}
 }
@@ -131,9 +133,8 @@ func (s *Server) Handler() http.Handler {
 	}
 	// Browsers ask for it beside documents that cannot name an icon, such as a picture.
 	mux.Handle("GET /favicon.ico", http.RedirectHandler("/icon.svg", http.StatusMovedPermanently))
-	for name, show := range map[string]func(*request) (*shown, error){"fleet": showFleet, "plan": showPlan, "pending": showPending,
-		"savings": showSavings, "map": showMap, "what-if": showWhatIf} {
-		mux.HandleFunc("GET /"+name, s.access.session(s.bounded(s.view(name, show))))
+	for name, v := range views {
+		mux.HandleFunc("GET /"+name, s.access.session(s.bounded(s.view(name, v.show))))
 	}
 	mux.HandleFunc("GET /", s.access.session(s.bounded(s.missing)))
 	mux.HandleFunc("GET /cost", s.access.session(s.costPart))
@@ -182,7 +183,8 @@ func (s *Server) current(ctx context.Context, patience time.Duration) (*reading,
 }
 
 func newReading(o *offline.Overview, number int) *reading {
-	r := &reading{Overview: o, number: number, at: time.Now(), turns: make(chan struct{}, whatIfsAtOnce)}
+	r := &reading{Overview: o, number: number, at: time.Now(), turns: make(chan struct{}, whatIfsAtOnce),
+		texts: map[string]*job[string]{}}
 	r.fleet.compute = func(context.Context, func(*view.Fleet)) (*view.Fleet, error) { return o.Fleet(false), nil }
 	r.decided.compute = func(_ context.Context, tell func(*view.Fleet)) (*view.Fleet, error) {
 		tell(o.Fleet(false))
@@ -190,6 +192,7 @@ func newReading(o *offline.Overview, number int) *reading {
 	}
 	r.cost.compute = func(context.Context, func(view.Cost)) (view.Cost, error) { return o.Cost(), nil }
 	r.pending.compute = func(context.Context, func([]view.Pending)) ([]view.Pending, error) { return o.Pending(), nil }
+	r.pools.compute = func(context.Context, func([]view.Pool)) ([]view.Pool, error) { return o.PoolViews(), nil }
 	r.plan.compute = o.Plan
 	r.savings.compute = func(ctx context.Context, tell func(*view.Savings)) (*view.Savings, error) {
 		tell(o.Blockers())

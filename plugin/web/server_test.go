@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
@@ -220,7 +222,7 @@ func TestHeaders(t *testing.T) {
 // TestFormats checks each view in each format, and that they have the same rows.
 func TestFormats(t *testing.T) {
 	_, c := serve(t, ofFile(t, cluster()))
-	for _, path := range []string{"/fleet?color=why", "/plan", "/pending", "/savings", "/map", "/what-if?run=1&pods=3&cpu=1&memory=1Gi"} {
+	for _, path := range []string{"/fleet?color=why", "/pools", "/plan", "/pending", "/savings", "/map", "/what-if?run=1&pods=3&cpu=1&memory=1Gi"} {
 		joined := path + map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "format="
 		text, _ := c.get(joined + "json")
 		var document struct {
@@ -492,11 +494,11 @@ func TestPanels(t *testing.T) {
 		"/fleet?pod=shop/big-0":      {"pod shop/big-0 cannot be scheduled", "<dt>Requests</dt><dd>cpu 500</dd>"},
 		"/fleet?pod=shop/none":       {"There is no pod of this name"},
 		"/fleet?node=none":           {"There is no node of this name"},
-		"/fleet?q=shop":              {"<h3>5 pods found</h3>", "waits for one", "3 nodes, 3 pods"},
-		"/fleet?q=shop/web":          {"<h3>2 pods found</h3>", "2 nodes, 2 pods", `<option value="shop"`, `<option value="general"`},
-		"/fleet?q=p/db-0":            {"<h3>1 pod found</h3>", "1 node, 1 pod,"},
-		"/fleet?q=StatefulSet":       {"<h3>5 pods found</h3>"},
-		"/fleet?q=big":               {"<h3>1 pod found</h3>", "No node, and no pod on a node, matches"},
+		"/fleet?q=shop":              {"<h2>5 pods found</h2>", "waits for one", "3 nodes, 3 pods"},
+		"/fleet?q=shop/web":          {"<h2>2 pods found</h2>", "2 nodes, 2 pods", `<option value="shop"`, `<option value="general"`},
+		"/fleet?q=p/db-0":            {"<h2>1 pod found</h2>", "1 node, 1 pod,"},
+		"/fleet?q=StatefulSet":       {"<h2>5 pods found</h2>"},
+		"/fleet?q=big":               {"<h2>1 pod found</h2>", "No node, and no pod on a node, matches"},
 		"/fleet?q=test-zone-a":       {"3 nodes, 3 pods"},
 		"/fleet?q=two&format=csv":    {"two,general"},
 		"/fleet?q=shop/db&color=why": {"1 pod found"},
@@ -512,5 +514,98 @@ func TestPanels(t *testing.T) {
 	var document struct{ Node view.NodeDetail }
 	if err := json.Unmarshal([]byte(text), &document); err != nil || len(document.Node.Pods) != 1 || document.Node.Pods[0].CPU != 500 {
 		t.Errorf("the document has the node %+v, %v", document.Node, err)
+	}
+}
+
+// pool is a further pool without nodes.
+func pool(name, spec, status string) string {
+	return fmt.Sprintf(`---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: %s, generation: 1}
+spec:
+  %s
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}, {key: kubernetes.io/arch, operator: In, values: [amd64]}]
+status: {%s}
+`, name, spec, status)
+}
+
+// captured returns manifests as the objects of a captured cluster: their status is kept.
+func captured(t *testing.T, manifests string) string {
+	t.Helper()
+	var items []json.RawMessage
+	for _, document := range strings.Split(manifests, "---\n") {
+		text, err := yaml.YAMLToJSON([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, text)
+	}
+	list, err := json.Marshal(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return `{"apiVersion":"simulate.karpenter-go.github.io/v1alpha1","kind":"Capture","answer":{},"input":{"objects":[],"cluster":` + string(list) +
+		`,"sale":{"declared":{}}},"options":{"now":"2026-01-28T00:00:00Z","preferencePolicy":"Respect","minValuesPolicy":"Strict","packingEffort":1,"nodeOverheadPrice":0}}`
+}
+
+// TestPools: each pool has its limits in use, budgets, weight and what it may launch; those without nodes and those that are
+// not ready are there with the reason, in the table, in JSON and in the panel.
+func TestPools(t *testing.T) {
+	text := cluster() + pool("limited", "weight: 7\n  limits: {cpu: \"1\"}", "") +
+		pool("broken", "weight: 3", `conditions: [{type: Ready, status: "False", reason: UnhealthyDependents, message: "see NodeClassReady", lastTransitionTime: "2026-01-01T00:00:00Z"}, {type: NodeClassReady, status: "False", reason: Gone, message: "the class default is gone", lastTransitionTime: "2026-01-01T00:00:00Z"}]`) +
+		pool("fixed", "replicas: 2", "")
+	text = strings.Replace(text, `spec:
+  disruption: {consolidateAfter: 0s, budgets: [{nodes: "100%"}]}`, `spec:
+  limits: {cpu: "48"}
+  disruption: {consolidateAfter: 0s, budgets: [{nodes: "2"}]}`, 1)
+	_, c := serve(t, ofFile(t, text))
+	answer, _ := c.get("/pools?format=json")
+	var document struct {
+		Rows  []map[string]any
+		Pools []view.Pool
+	}
+	if err := json.Unmarshal([]byte(answer), &document); err != nil {
+		t.Fatalf("%v in %s", err, answer)
+	}
+	var names []string
+	pools := map[string]view.Pool{}
+	for _, p := range document.Pools {
+		names, pools[p.Name] = append(names, p.Name), p
+	}
+	if got := strings.Join(names, " "); got != "limited broken fixed general" {
+		t.Errorf("the pools are %s, want them by weight and name", got)
+	}
+	general := pools["general"]
+	if general.State != "ready" || general.Nodes != 3 || general.Price <= 0 || len(general.Gauges) != 1 ||
+		general.Gauges[0].Text() != "24 of 48 (50%)" || general.Allowed() != "2 of 2" || general.Launches.Types == 0 ||
+		general.Launches.Price <= 0 || strings.Join(general.Launches.CapacityTypes, " ") != "on-demand" || len(general.Launches.Zones) < 2 {
+		t.Errorf("the pool with nodes: %+v", general)
+	}
+	if p := pools["limited"]; p.State != "at its limit" && p.State != "ready" || p.Weight != 7 || p.Nodes != 0 || p.Gauges[0].Used != "0" {
+		t.Errorf("the pool with a limit: %+v", p)
+	}
+	if p := pools["fixed"]; p.State != "static" || !p.Static || p.Replicas != 2 {
+		t.Errorf("the static pool: %+v", p)
+	}
+	page, _ := c.get("/pools?pool=general")
+	for strings.Contains(page, `data-waiting="true"`) {
+		page, _ = c.get("/pools?pool=general")
+	}
+	for _, want := range []string{"pool general: 3 nodes", "at rest:", "limits: cpu 24 of 48 (50%)", `href="/fleet?q=general"`,
+		`aria-selected="true"`, "4 pools in the order"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page of the pool lacks %q:\n%s", want, page)
+		}
+	}
+	_, c = serve(t, ofFile(t, captured(t, text)))
+	if page, _ := c.get("/pools"); !strings.Contains(page, "not ready: NodeClassReady: the class default is gone") {
+		t.Errorf("the page does not say why a pool is not ready:\n%s", page)
+	}
+	if page, _ := c.get("/pools?pool=none"); !strings.Contains(page, "There is no pool of this name") {
+		t.Error("a pool that does not exist is not named")
 	}
 }

@@ -13,12 +13,22 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
-// titles are the views by the name in their address.
-var titles = map[string]string{"fleet": "Fleet", "plan": "Plan", "pending": "Why pending", "savings": "What keeps us from saving",
-	"map": "Map", "what-if": "What if"}
+// views are the views by the name in their address.
+var views = map[string]struct {
+	title string
+	show  func(*request) (*shown, error)
+}{
+	"fleet":   {"Fleet", showFleet},
+	"pools":   {"Pools", showPools},
+	"plan":    {"Plan", showPlan},
+	"savings": {"What keeps us from saving", showSavings},
+	"pending": {"Why pending", showPending},
+	"map":     {"Map", showMap},
+	"what-if": {"What if", showWhatIf},
+}
 
-// order is that of the navigation.
-var order = []string{"fleet", "plan", "pending", "savings", "map", "what-if"}
+// order is that of the navigation: what is there, what would be done, why something is not, and what it costs.
+var order = []string{"fleet", "pools", "plan", "savings", "pending", "map", "what-if"}
 
 // command returns the command that says the same as a view.
 func (r *request) command(verb string) string {
@@ -124,7 +134,7 @@ func showPending(r *request) (*shown, error) {
 			without += list[i].Count
 		}
 	}
-	v.Picture, v.Sheet = picture.Pending(list, r.width), view.PendingSheet(list)
+	v.Picture, v.Narrow, v.Sheet = picture.Pending(list, r.width), picture.Pending(list, narrowWidth), view.PendingSheet(list)
 	v.Lead = fmt.Sprintf("%d pods wait for a node, %d of them have no place. For each pool: the rules in their order, and how many instance types remain after each.",
 		pods, without)
 	if len(list) == 0 {
@@ -156,7 +166,7 @@ func showSavings(r *request) (*shown, error) {
 
 // showSavings sets what keeps nodes, with the savings that are known.
 func (v *shown) showSavings(r *request, s *view.Savings) {
-	v.Picture, v.Sheet = picture.Savings(s.Blockers, r.width), view.SavingsSheet(s.Blockers)
+	v.Picture, v.Narrow, v.Sheet = picture.Savings(s.Blockers, r.width), picture.Savings(s.Blockers, narrowWidth), view.SavingsSheet(s.Blockers)
 	v.Extra = map[string]any{"computed": s.Done, "of": s.Of, "stopped": s.Stopped}
 	v.Lead = "What keeps nodes although they could be removed, with the price of these nodes."
 	if s.Done > 0 {
@@ -184,7 +194,7 @@ func showMap(r *request) (*shown, error) {
 		return v, nil
 	}
 	places := fleet.Filter(r.query.Get("q")).Kept().Places()
-	v.Picture, v.Sheet = picture.Map(places, r.width), view.MapSheet(places)
+	v.Picture, v.Narrow, v.Sheet = picture.Map(places, r.width), picture.Map(places, narrowWidth), view.MapSheet(places)
 	v.Lead = "Area is USD an hour: pools, in them zones, in them instance types. A box is filled to what pods request."
 	if len(places) == 0 {
 		v.Empty = "There is no managed node."

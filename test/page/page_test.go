@@ -44,8 +44,8 @@ func TestAxeIsWhole(t *testing.T) {
 // whatIf is the address of a what-if with each kind of change.
 const whatIf = "/what-if?run=1&spot=1.5&zone=test-zone-a&pods=30&cpu=1&memory=1Gi"
 
-var views = []string{"/fleet", "/fleet?color=workload", "/fleet?color=why&q=general", "/plan?step=3", "/pending",
-	"/savings", "/map", "/what-if", whatIf}
+var views = []string{"/fleet", "/fleet?color=workload", "/fleet?color=why&q=general", "/plan?step=3", "/pools?pool=general",
+	"/fleet?q=payments", "/savings", "/pending", "/map", "/what-if", whatIf}
 
 // accessible fails the test if axe finds a violation.
 func (s *session) accessible(where string) {

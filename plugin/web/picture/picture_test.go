@@ -89,6 +89,17 @@ func blockers() []view.Blocker {
 	}
 }
 
+func pools() []view.Pool {
+	budgets := []view.Allowance{{Reason: "Empty", Remaining: 1, Allowed: 2}, {Reason: "Drifted", Allowed: 2}}
+	return []view.Pool{
+		{Name: "gpu", Weight: 10, State: "at its limit", Reason: "its nodes use 64 of the limit of 64 of cpu", Nodes: 2, NotReady: 1, Price: 6.2,
+			Gauges: []view.Gauge{{Resource: "cpu", Used: "64", Limit: "64", Share: 1, Reached: true}, {Quota: "team-a", Resource: "nodes",
+				Used: "2", Limit: "8", Share: 0.25}}, Budgets: budgets, Launches: view.Launches{Types: 3, Price: 1.1, Cheapest: "g in a as spot"}},
+		{Name: "default", State: "ready", Budgets: budgets[:1], Launches: view.Launches{Types: 700, Price: 0.0385}},
+		{Name: "<b>", State: "not ready", Reason: "NodeClassReady: <i>", Static: true, Replicas: 3},
+	}
+}
+
 func planned() *view.Plan {
 	f := fleet()
 	f.Nodes = append(f.Nodes, view.Node{Name: "default-new", Pool: "default", Type: "m.xlarge", CPU: 7900, CPUShare: 0.9,
@@ -106,6 +117,7 @@ func pictures(f *view.Fleet) map[string]*picture.Picture {
 	all := map[string]*picture.Picture{
 		"map": picture.Map(f.Places(), 1000), "pending": picture.Pending(pending(), 1000), "savings": picture.Savings(blockers(), 1000),
 		"plan": picture.Plan(planned(), 2, 1000), "plan-narrow": picture.Plan(planned(), 1, 360),
+		"pools": picture.Pools(pools(), 1000), "pools-narrow": picture.Pools(pools(), 360),
 		"cost":  picture.Cost(&view.Cost{Price: 9.6, Fresh: 7, Bound: 6.5}, 500),
 		"empty": picture.Fleet(&view.Fleet{}, picture.Fill, 1000),
 	}

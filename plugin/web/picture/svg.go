@@ -41,7 +41,9 @@ func (p *Picture) WriteSVG(out io.Writer, o Options) error {
 		w.printf(`<svg viewBox="0 0 %d %d" aria-hidden="true" focusable="false" class="picture" `, p.Width, p.Height)
 	}
 	w.text(`font-family="system-ui, sans-serif">` + "\n")
-	w.patterns()
+	if o.Document {
+		w.text(patterns + "\n")
+	}
 	for i := range p.Boxes {
 		w.box(p, &p.Boxes[i])
 	}
@@ -126,12 +128,16 @@ func (w *svg) text(text string) {
 
 func (w *svg) printf(format string, arguments ...any) { w.text(fmt.Sprintf(format, arguments...)) }
 
-// patterns writes the definitions of what is drawn over colors.
-func (w *svg) patterns() {
-	w.text(`<defs><pattern id="p1" width="5" height="5" patternUnits="userSpaceOnUse"><path d="M-1 6L6 -1M-1 1L1 -1M4 6L6 4" stroke="#fff" stroke-opacity=".6"/></pattern>` +
-		`<pattern id="p2" width="5" height="5" patternUnits="userSpaceOnUse"><circle cx="2.5" cy="2.5" r="1" fill="#fff" fill-opacity=".7"/></pattern>` +
-		`<pattern id="p3" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 0L6 6M6 0L0 6" stroke="#fff" stroke-opacity=".6"/></pattern></defs>` + "\n")
+// Patterns returns an element with the definitions of what is drawn over colors, for a page with pictures that are no
+// documents.
+func Patterns() string {
+	return `<svg class="unseen" width="1" height="1" aria-hidden="true" focusable="false">` + patterns + "</svg>"
 }
+
+// patterns are the definitions of what is drawn over colors.
+const patterns = `<defs><pattern id="p1" width="5" height="5" patternUnits="userSpaceOnUse"><path d="M-1 6L6 -1M-1 1L1 -1M4 6L6 4" stroke="#fff" stroke-opacity=".6"/></pattern>` +
+	`<pattern id="p2" width="5" height="5" patternUnits="userSpaceOnUse"><circle cx="2.5" cy="2.5" r="1" fill="#fff" fill-opacity=".7"/></pattern>` +
+	`<pattern id="p3" width="6" height="6" patternUnits="userSpaceOnUse"><path d="M0 0L6 6M6 0L0 6" stroke="#fff" stroke-opacity=".6"/></pattern></defs>`
 
 // filled is the part of the box that has its color.
 func (b *Box) filled() (y, height int) {
