@@ -19,7 +19,19 @@ import (
 // withoutRelaunch is without, where pods for which provisioning would launch a node within the freed limits, or in the
 // domain of pods that they must be near (follow.go), cannot run elsewhere.
 func (w *projection) withoutRelaunch(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
+	return w.unplace(w.without(nodes, closed), closed)
+}
+
+// ontoNodes is withoutRelaunch for pods that must get no new node: if one of them needs one, all are unplaced.
+func (w *projection) ontoNodes(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
+	w.opts.Placement.NoLaunch = true
 	o := w.without(nodes, closed)
+	w.opts.Placement.NoLaunch = false
+	return w.unplace(o, closed)
+}
+
+// unplace adds to the outcome the pods that cannot run elsewhere although it has places for them.
+func (w *projection) unplace(o *outcome, closed func(*model.Node) bool) *outcome {
 	if len(o.unplaced) == 0 {
 		o.unplaced = w.relaunched(o, closed)
 	}

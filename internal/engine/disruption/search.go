@@ -247,15 +247,14 @@ func (s *search) improve(order, going []*model.Node) (selected, rest []*model.No
 		return t.saving - t.spread
 	}
 	best := value()
-	for changed := true; changed && !s.spent(); {
-		changed = false
-		for _, n := range order {
+	// Until one is changed, the result of each node stays the same: a sweep ends at the last one that was changed.
+	for i, last := 0, 0; i-last < len(order) && !(i%len(order) == 0 && s.spent()); i++ {
+		n := order[i%len(order)]
+		in[n] = !in[n]
+		if v := value(); v > best || v == best && !in[n] {
+			best, last = v, i
+		} else {
 			in[n] = !in[n]
-			if v := value(); v > best || v == best && !in[n] {
-				best, changed = v, true
-			} else {
-				in[n] = !in[n]
-			}
 		}
 	}
 	return split()

@@ -196,7 +196,7 @@ func (s *search) removal(nodes []*model.Node, claim *plan.NewClaim) *change {
 		s.snap = s.snap.With(launched)
 		s.snap.Ledger = began.Ledger
 	}
-	o := s.withoutRelaunch(nodes, func(other *model.Node) bool { return other.Name != future && s.closed(other) })
+	o := s.ontoNodes(nodes, func(other *model.Node) bool { return other.Name != future && s.closed(other) })
 	s.snap = began
 	if len(o.unplaced)+len(o.claims)+len(o.room) > 0 {
 		return nil

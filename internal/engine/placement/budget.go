@@ -44,6 +44,8 @@ type budget struct {
 	limit int
 	work  int
 	mode  mode
+	// ended: a pod needs a new node, and Options.NoLaunch is set.
+	ended bool
 	// beside is the work of a run that this one is preferred to.
 	beside int
 }
@@ -58,9 +60,9 @@ func (b *budget) spendRows(rows []label.Row) {
 	}
 }
 
-// over reports whether a run without portions has spent its part of the budget.
+// over reports whether a run must not continue: it has ended, or one without portions has spent its part of the budget.
 func (b *budget) over() bool {
-	return b.mode != portioned && b.limit > 0 && b.work > b.limit/2
+	return b.ended || b.mode != portioned && b.limit > 0 && b.work > b.limit/2
 }
 
 // spare returns how much work may be spent on packings that only reduce cost.

@@ -9,6 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
 
 // withNodes is a random world with four additional nodes.
@@ -62,4 +63,46 @@ func TestCacheWithinBudgets(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoLaunch: a run that must launch nothing ends where the other launches a node. Otherwise it is the same, or it ends
+// because a node seemed possible that minValues or limits exclude; in nearly all of these worlds, some pod has no place.
+func TestNoLaunch(t *testing.T) {
+	needed, same, stuck, early := 0, 0, 0, 0
+	for seed := range uint64(5 * *worlds) {
+		snap := withNodes(seed)
+		want := unbounded(snap, placement.Options{})
+		got, _ := placement.ScheduleCached(snap, placement.Options{NoLaunch: true}, placement.Cache{})
+		if len(got.Claims) > 0 {
+			t.Fatalf("seed %d: %d nodes are launched", seed, len(got.Claims))
+		}
+		switch {
+		case len(want.Claims) > 0:
+			needed++
+			if !got.Unfinished() || refusedFor(got, plan.NotReached) != pending(snap) {
+				t.Errorf("seed %d: %d nodes are needed, and the run did not end with all pods refused", seed, len(want.Claims))
+			}
+		case got.Unfinished() && len(want.Refused) > 0:
+			stuck++
+		case got.Unfinished():
+			early++
+		default:
+			same++
+			if diff := cmp.Diff(explain.AnswerOf(snap, want), explain.AnswerOf(snap, got)); diff != "" {
+				t.Errorf("seed %d: (-launching +not launching):\n%s", seed, diff)
+			}
+		}
+	}
+	if needed == 0 || same == 0 || early > same/100 {
+		t.Errorf("%d runs needed a node, %d none, and %d, %d ended early: want both, and few of the last", needed, same, stuck, early)
+	}
+}
+
+// pending returns the number of pods without a node.
+func pending(snap *model.Snapshot) int {
+	n := 0
+	for _, g := range snap.Groups {
+		n += len(g.Pods)
+	}
+	return n
 }

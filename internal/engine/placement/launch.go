@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -32,7 +31,11 @@ func (l *launcher) launch(batches []*domainBatch) []*domainBatch {
 	batches = l.withAnyDomain(batches)
 	for _, tier := range l.tiers() {
 		from := len(l.fleet.bins)
-		if pools, cands := l.candidates(tier, batches); len(cands) > 0 && !l.packWithin(pools, cands) {
+		pools, cands := l.candidates(tier, batches)
+		if l.budget.ended = l.opts.NoLaunch && len(cands) > 0; l.budget.ended {
+			break
+		}
+		if len(cands) > 0 && !l.packWithin(pools, cands) {
 			batches = l.assignRest(batches)
 			if pools, cands = l.candidates(tier, batches); len(cands) > 0 {
 				l.packBest(pools, cands)
@@ -139,11 +142,12 @@ func (cand *packCandidate) in(pool int) *poolOffers {
 	if len(cand.offers) == 1 && cand.offers[0].pool == pool { // nearly always
 		return &cand.offers[0]
 	}
-	at, found := slices.BinarySearchFunc(cand.offers, pool, func(o poolOffers, pool int) int { return cmp.Compare(o.pool, pool) })
-	if !found {
-		return &poolOffers{}
+	for i := range cand.offers { // few, and often asked
+		if cand.offers[i].pool == pool {
+			return &cand.offers[i]
+		}
 	}
-	return &cand.offers[at]
+	return &poolOffers{}
 }
 
 // may returns how many of the pods the domain of the pool's i-th offer may get.

@@ -32,6 +32,8 @@ type Options struct {
 	// Provisioning plans what is launched, and not a what-if: the price of ScheduleAnyway is bounded, and bins of few pods
 	// are filled as well as possible. Schedule sets it.
 	Provisioning bool
+	// NoLaunch ends the run as soon as a pod needs a new node: all pods are then refused as NotReached.
+	NoLaunch bool
 	// IgnoreSoftSpread ignores topology spread with ScheduleAnyway.
 	IgnoreSoftSpread bool
 }

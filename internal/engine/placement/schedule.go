@@ -29,6 +29,9 @@ func (s *scheduler) schedule() *plan.Provision {
 	if decided == nil {
 		decided, remaining = s.decided().withRemaining()
 	}
+	if decided.budget.ended {
+		return decided.unreached()
+	}
 	result := decided.answer()
 	result.Refused = append(result.Refused, remaining...)
 	return result
@@ -37,7 +40,7 @@ func (s *scheduler) schedule() *plan.Provision {
 // decided places all pods, and returns the run with the best result: this one or another over the same snapshot.
 func (s *scheduler) decided() *scheduler {
 	best := s.placeWhole()
-	if best.budget.over() {
+	if best.budget.over() && !best.budget.ended {
 		return best.again(portioned)
 	}
 	return best
@@ -137,6 +140,15 @@ func (s *scheduler) answer() *plan.Provision {
 	s.result.Renamed = s.claims.renamed
 	s.listRefusals()
 	s.result.Work = s.budget.work + s.budget.beside
+	return s.result
+}
+
+// unreached returns the plan of a run that has ended because a pod needs a new node: every pod is refused.
+func (s *scheduler) unreached() *plan.Provision {
+	for _, g := range s.snap.Groups {
+		s.result.Refused = append(s.result.Refused, plan.Refusal{Pods: g.Pods, Verdict: plan.Verdict{Code: plan.NotReached}})
+	}
+	s.result.Work = s.budget.work
 	return s.result
 }
 

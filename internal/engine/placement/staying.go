@@ -34,6 +34,9 @@ func (s *scheduler) deferringBlocked() (*scheduler, []plan.Refusal) {
 	left, refusals := s.snap, []plan.Refusal(nil)
 	for range mostStayRounds {
 		next := s.deferringBlockedIn(left)
+		if next.budget.ended {
+			return next, nil
+		}
 		if next.budget.over() || !next.countsDeferred() {
 			break
 		}
