@@ -581,7 +581,7 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./plugin/web/picture",
-		only:    append([]string{"./plugin/web/view", "bufio", "io"}, pureStandard...),
+		only:    append([]string{"./plugin/bill", "./plugin/web/view", "bufio", "io"}, pureStandard...),
 		because: "layout maps values to rectangles: page, exported file and document must show the same",
 	},
 	{

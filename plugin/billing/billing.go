@@ -4,6 +4,11 @@
 package billing
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/karpenter-go/karpenter/internal/engine/allocation"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/plugin/bill"
@@ -40,4 +45,31 @@ func rowOf(r *allocation.Row) bill.Row {
 		row.Workload, row.Name, row.Label = "", "", &value
 	}
 	return row
+}
+
+// mostLabels is the number of keys that Labels returns at most.
+const mostLabels = 20
+
+// Labels returns the keys of the labels that most pods on nodes have, those of most pods first, without those that
+// controllers set to tell pods of one workload apart.
+func Labels(snap *model.Snapshot) []string {
+	pods := map[string]int{}
+	for _, n := range snap.Nodes {
+		for _, p := range n.Pods {
+			for key := range p.Labels {
+				if !strings.Contains(key, ":") { // the engine's own
+					pods[key]++
+				}
+			}
+		}
+	}
+	for _, key := range []string{"pod-template-hash", "controller-revision-hash", "pod-template-generation", "controller-uid",
+		"batch.kubernetes.io/controller-uid", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index",
+		"batch.kubernetes.io/job-completion-index"} {
+		delete(pods, key)
+	}
+	keys := slices.SortedFunc(maps.Keys(pods), func(a, b string) int {
+		return cmp.Or(cmp.Compare(pods[b], pods[a]), strings.Compare(a, b))
+	})
+	return keys[:min(len(keys), mostLabels)]
 }

@@ -36,9 +36,9 @@ func reportCommandAt(now func() time.Time) *cobra.Command {
 		Use:   "report --live | -f FILE|DIR|- ...",
 		Short: "Write fleet, cost, savings, pending pods and findings of a cluster as one file",
 		Long: `Reads a live cluster (--live), or a capture or manifests (-f), and writes one file for others: the fleet as picture and
-table, its cost beside that of a fresh fleet and the lower bound, the plan, what keeps nodes although they could be
-removed and what that costs, why pods are pending, and with --live what "doctor" finds. Nothing is changed in the
-cluster.
+table, its cost beside that of a fresh fleet and the lower bound, whom the cost is for, the plan, what keeps nodes
+although they could be removed and what that costs, why pods are pending, and with --live what "doctor" finds. Nothing is
+changed in the cluster.
 
 The HTML loads nothing from elsewhere, and needs no script. Markdown and JSON hold the same without pictures.
 
@@ -65,7 +65,8 @@ func (f *reportFlags) addFlags(flags *pflag.FlagSet) {
 
 func (f *reportFlags) run(ctx context.Context, in io.Reader, out, progress io.Writer) error {
 	f.output = markdownOf(f.output)
-	if err := errors.Join(checkOutput(f.output, reportFormats), f.live.Check(), f.policy.Check()); err != nil {
+	_, err := f.cost.grouping()
+	if err := errors.Join(checkOutput(f.output, reportFormats), err, f.live.Check(), f.policy.Check()); err != nil {
 		return err
 	}
 	if f.cluster == (len(f.from) > 0) {

@@ -31,6 +31,7 @@ type pageFlags struct {
 	port          int
 	noBrowser     bool
 	interval      time.Duration
+	cost          billFlags
 }
 
 // newWebCommand returns the verb that serves the page.
@@ -40,8 +41,9 @@ func newWebCommand() *cobra.Command {
 		Use:   "web",
 		Short: "Show a cluster or a capture as pictures and tables in a browser",
 		Long: `Serves a page on 127.0.0.1, prints its address, and opens it: the fleet with its pods, the plan step by step, why pods are
-pending, what keeps nodes although they could be removed and what that costs, the cost by pool, zone and type, and
-what-ifs with changed pools, prices, zones and pods. Nothing is changed in the cluster.
+pending, what keeps nodes although they could be removed and what that costs, the cost by namespace, workload and label
+of the pods and by pool, zone and type, and what-ifs with changed pools, prices, zones and pods. Nothing is changed in
+the cluster.
 
 The cluster is read with the user's own permissions, as "top" does, while the page is open. With -f the page shows a
 capture, or manifests, without any cluster.
@@ -73,6 +75,7 @@ func (f *pageFlags) addSourceFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.instanceTypes, "instance-types", "", "file of instance types and prices (default: those of the cloud provider)")
 	addPolicyFlags(flags, &f.policy)
 	addDisruptFlags(flags, &f.policy)
+	f.cost.addLabel(flags)
 }
 
 func (f *pageFlags) check() error {
@@ -82,7 +85,8 @@ func (f *pageFlags) check() error {
 	case f.interval < leastInterval:
 		return cli.UsageErrorf("--interval is %s, want 1s or more", f.interval)
 	}
-	return errors.Join(f.live.Check(), f.policy.Check())
+	_, err := f.cost.grouping()
+	return errors.Join(err, f.live.Check(), f.policy.Check())
 }
 
 func (f *pageFlags) run(ctx context.Context, in io.Reader, out, progress io.Writer) error {
@@ -147,11 +151,19 @@ func (f *pageFlags) reads() []string {
 func (f *pageFlags) overview(in io.Reader) func(context.Context) (*offline.Overview, error) {
 	return func(ctx context.Context) (*offline.Overview, error) {
 		source := offline.Source{Paths: f.from, Stdin: in, Live: len(f.from) == 0, Cluster: &f.live, InstanceTypes: f.instanceTypes}
+		by, err := f.cost.grouping()
+		if err != nil {
+			return nil, err
+		}
 		w, err := source.Read(ctx, f.policy)
 		if err != nil {
 			return nil, err
 		}
-		return w.Overview(&f.policy), nil
+		o := w.Overview(&f.policy)
+		if by != nil {
+			o.CostBy = *by
+		}
+		return o, nil
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+	"github.com/karpenter-go/karpenter/plugin/bill"
+	"github.com/karpenter-go/karpenter/plugin/billing"
 	"github.com/karpenter-go/karpenter/plugin/panel"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
@@ -44,17 +46,27 @@ type Overview struct {
 	rest     *model.Snapshot
 	lost     []string
 	lostBy   string
-	saved    savings
+
+	// CostBy is what views of the cost share it by if nothing else is asked.
+	CostBy bill.Grouping
+	saved  savings
 }
 
 // Overview converts the objects once, and returns what the page shows of them.
 func (o *Manifests) Overview(p *Policy) *Overview {
-	reading := &Overview{w: o, policy: *p, removed: o.removals(), from: o.mirror(), planning: make(chan struct{}, 1)}
+	reading := &Overview{w: o, policy: *p, removed: o.removals(), from: o.mirror(), planning: make(chan struct{}, 1),
+		CostBy: bill.Grouping{By: bill.ByNamespace}}
 	reading.snap = reading.from.Snapshot(o.now)
 	reading.decide, reading.disruptNow = sync.OnceValue(reading.decision), sync.OnceValue(reading.disruption)
 	reading.saved.turn, reading.saved.list = make(chan struct{}, 1), sync.OnceValue(reading.findBlockers)
 	return reading
 }
+
+// Bill returns whom the cost of the nodes is for.
+func (o *Overview) Bill(g bill.Grouping) *bill.Bill { return billing.Of(o.snap, g) }
+
+// CostLabels returns the keys of labels by which the cost can be shared, those of most pods first.
+func (o *Overview) CostLabels() []string { return billing.Labels(o.snap) }
 
 // At is the time of the reading.
 func (o *Overview) At() time.Time { return o.snap.Now }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/doctor"
 	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/table"
@@ -48,14 +49,16 @@ func (s section) Inline(p *picture.Picture) (template.HTML, error) {
 
 // reported are the views of a report in their order.
 var reported = []struct {
-	name  string
-	show  func(*request) (*shown, error)
-	query url.Values
+	name, title string
+	show        func(*request) (*shown, error)
+	query       url.Values
 }{
-	{"plan", showPlan, nil},
-	{"savings", showSavings, nil},
-	{"pending", showPending, nil},
-	{"fleet", showFleet, url.Values{"color": {string(picture.Why)}}},
+	{"plan", "", showPlan, nil},
+	{"savings", "", showSavings, nil},
+	{"bill", "", showBill, nil},
+	{"workloads", "Cost by workload", showBill, url.Values{"by": {bill.ByWorkload}}},
+	{"pending", "", showPending, nil},
+	{"fleet", "", showFleet, url.Values{"color": {string(picture.Why)}}},
 }
 
 // noTimeout is a patience that outlasts every view.
@@ -81,7 +84,7 @@ func NewReport(ctx context.Context, o *offline.Overview, source string, examined
 		case v.Waiting != "":
 			return nil, fmt.Errorf("computing the view %q: %w", of.name, context.Cause(ctx))
 		}
-		v.Title = views[of.name].title
+		v.Title = cmp.Or(of.title, views[of.name].title)
 		r.Sections = append(r.Sections, section{of.name, v})
 	}
 	r.Sections = append(r.Sections, findings(examined))

@@ -23,12 +23,13 @@ var views = map[string]struct {
 	"plan":    {"Plan", showPlan},
 	"savings": {"What keeps us from saving", showSavings},
 	"pending": {"Why pending", showPending},
+	"bill":    {"Cost", showBill},
 	"map":     {"Map", showMap},
 	"what-if": {"What if", showWhatIf},
 }
 
 // order is that of the navigation: what is there, what would be done, why something is not, and what it costs.
-var order = []string{"fleet", "pools", "plan", "savings", "pending", "map", "what-if"}
+var order = []string{"fleet", "pools", "plan", "savings", "pending", "bill", "map", "what-if"}
 
 // command returns the command that says the same as a view.
 func (r *request) command(verb string) string {

@@ -45,7 +45,7 @@ func TestAxeIsWhole(t *testing.T) {
 const whatIf = "/what-if?run=1&spot=1.5&zone=test-zone-a&pods=30&cpu=1&memory=1Gi"
 
 var views = []string{"/fleet", "/fleet?color=workload", "/fleet?color=why&q=general", "/plan?step=3", "/pools?pool=general",
-	"/fleet?q=payments", "/savings", "/pending", "/map", "/what-if", whatIf}
+	"/fleet?q=payments", "/savings", "/pending", "/bill?by=workload", "/map", "/what-if", whatIf}
 
 // accessible fails the test if axe finds a violation.
 func (s *session) accessible(where string) {

@@ -133,7 +133,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, title := range map[string]string{"fleet": "Fleet", "plan": "Plan", "savings": "What keeps us from saving",
-		"pending": "Why pending", "doctor": "Findings of the doctor"} {
+		"pending": "Why pending", "bill": "Cost", "workloads": "Cost by workload", "doctor": "Findings of the doctor"} {
 		var part struct{ Rows []map[string]any }
 		if err := json.Unmarshal(document[id], &part); err != nil {
 			t.Fatal(err)
@@ -248,8 +248,8 @@ func TestReportHostile(t *testing.T) {
 		}
 		return ast.WalkContinue, nil
 	})
-	if err != nil || headings != 6 {
-		t.Errorf("there are %d headings, want the title and five sections; %v", headings, err)
+	if err != nil || headings != 8 {
+		t.Errorf("there are %d headings, want the title and seven sections; %v", headings, err)
 	}
 	for title, rows := range markdownGrids(t, document) {
 		for _, row := range rows {

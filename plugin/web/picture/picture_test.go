@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/web/picture"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
@@ -112,6 +113,22 @@ func planned() *view.Plan {
 			Moved: 3, Saving: 0.8, Price: 8.7, Shares: map[string]view.Shares{"default-03": {CPU: 0.9, Memory: 0.4}}}}}
 }
 
+// billed is a bill with more rows than bars.
+func billed() *bill.Bill {
+	b := &bill.Bill{Grouping: bill.Grouping{By: bill.ByNamespace}, Nodes: 3}
+	for i := range 24 {
+		b.Rows = append(b.Rows, bill.Row{Kind: bill.Pods, Namespace: fmt.Sprintf("<b>-%02d", i), Pods: 2, PerHour: bill.USD(3e8 - 1e7*i)})
+	}
+	b.Rows = append(b.Rows, bill.Row{Kind: bill.Daemons, Namespace: "kube-system", Pods: 3, PerHour: 1e8},
+		bill.Row{Kind: bill.Unused, Nodes: 2, PerHour: 1e9}, bill.Row{Kind: bill.Empty, Nodes: 1, PerHour: 2e8})
+	for i := range b.Rows {
+		b.Rows[i].PerMonth = b.Rows[i].PerHour.PerMonth()
+		b.PerHour += b.Rows[i].PerHour
+	}
+	b.Sort("price", false)
+	return b
+}
+
 // pictures are all pictures of the values, by name.
 func pictures(f *view.Fleet) map[string]*picture.Picture {
 	all := map[string]*picture.Picture{
@@ -119,6 +136,7 @@ func pictures(f *view.Fleet) map[string]*picture.Picture {
 		"plan": picture.Plan(planned(), 2, 1000), "plan-narrow": picture.Plan(planned(), 1, 360),
 		"pools": picture.Pools(pools(), 1000), "pools-narrow": picture.Pools(pools(), 360),
 		"cost":  picture.Cost(&view.Cost{Price: 9.6, Fresh: 7, Bound: 6.5}, 500),
+		"bill":  picture.Bill(billed(), 1000),
 		"empty": picture.Fleet(&view.Fleet{}, picture.Fill, 1000),
 	}
 	for _, mode := range picture.Modes() {

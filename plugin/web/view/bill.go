@@ -1,0 +1,36 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
+)
+
+// BillSheet returns the rows of a bill as a table.
+func BillSheet(b *bill.Bill) *Sheet {
+	title := map[string]string{bill.ByNamespace: "Namespace", bill.ByWorkload: "Workload", bill.ByLabel: "Label " + b.Label}[b.By]
+	s := &Sheet{Columns: []Column{{Key: "for", Title: title}, {"price", "USD/h", true}, {"month", "USD/month", true},
+		{"share", "Share of cost", true}, {"pods", "Pods", true}, {"cpu", "CPU", true}, {"memory", "Memory, GiB", true}}}
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		pods := Count(r.Pods)
+		if r.Kind == bill.Unused || r.Kind == bill.Empty {
+			pods = Words("–")
+		}
+		gib := float64(r.Memory) / (1 << 30)
+		s.Rows = append(s.Rows, Row{billID(r), []Cell{Words(b.Title(r)), Money(r.PerHour.Float(), 4), Money(r.PerMonth.Float(), 2),
+			Percent(b.Share(r)), pods, {bill.Cores(r.CPU), float64(r.CPU) / 1000, true},
+			{strconv.FormatFloat(gib, 'f', 1, 64), gib, true}}})
+	}
+	return s
+}
+
+// billID returns the name of a row, unique in its bill.
+func billID(r *bill.Row) string {
+	value := "-"
+	if r.Label != nil {
+		value = "=" + *r.Label
+	}
+	return strings.Join([]string{r.Kind, r.Namespace, r.Workload, r.Name, value}, "|")
+}
