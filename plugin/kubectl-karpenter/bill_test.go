@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/karpenter-go/karpenter/internal/testing/clitest"
+	"github.com/karpenter-go/karpenter/internal/testing/golden/update"
 )
 
 // costPage is the page with the worked example.
@@ -64,7 +64,7 @@ func TestCostPage(t *testing.T) {
 	if runs < 3 {
 		t.Fatalf("the page has %d commands with their output, want 3 or more", runs)
 	}
-	if *clitest.Update {
+	if *update.Files {
 		if err := os.WriteFile(costPage, []byte(shown), 0o644); err != nil {
 			t.Fatal(err)
 		}
