@@ -6,6 +6,9 @@ SHELL := /bin/bash -o pipefail
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.release=$(VERSION)
+# Without the pages about its calls that gRPC, which the exporter of traces brings along, serves nowhere here: their templates find
+# methods by name, so the linker keeps all exported ones, 50 MB (docs/measures.md).
+TAGS := grpcnotrace
 # Minutes of fuzzing in all, shared by the targets, which FUZZ_PACKAGES have: twins of the algebra, of quantities, sets,
 # topology, relaxation, whole plans and histories; what convert, the captures, the providers and migrate read; conversions.
 FUZZ_MINUTES ?= 30
@@ -44,7 +47,7 @@ demo: build ## watch pods get nodes and nodes leave, on a real control plane on 
 .PHONY: build
 build: ## build bin/karpenter, the controller, bin/kubectl-karpenter, the plugin, and bin/karpenter-sandbox
 	@echo 'building three programs into bin: minutes the first time, seconds after that' >&2
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/karpenter ./plugin/kubectl-karpenter
+	@CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/karpenter ./plugin/kubectl-karpenter
 	@CGO_ENABLED=0 $(GO) -C sandbox build -trimpath -ldflags '$(LDFLAGS)' -o ../bin/karpenter-sandbox .
 
 # The control plane is built before the tests that use it, so that no test waits for a compiler. It is built also where it could

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -53,12 +52,16 @@ type tracedClaim struct {
 // mostTraced is the number of claims above which those whose spans have ended are forgotten, and all if too few have.
 const mostTraced = 4096
 
+// Exporter returns what sends spans to a URL, as OTLP over HTTP.
+type Exporter func(ctx context.Context, url string) (sdktrace.SpanExporter, error)
+
 // NewTraces returns nil unless the environment names an endpoint for traces, and logs one that is not a URL. Everything
 // else follows from the standard variables too: OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and
 // others (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/). The protocol is
 // http/protobuf; another one is logged. Attributes of OTEL_RESOURCE_ATTRIBUTES that cannot be read are logged and left
-// out. An endpoint that does not answer is no error; it is logged.
-func NewTraces(ctx context.Context, version string, log logr.Logger) (*Traces, error) {
+// out. An endpoint that does not answer is no error; it is logged. export returns what sends to a URL: the library that does
+// is large, and only the controller has it, not the plugin, which uses this package for the names of events.
+func NewTraces(ctx context.Context, version string, log logr.Logger, export Exporter) (*Traces, error) {
 	to, err := endpointOfTraces()
 	if err != nil {
 		log.Error(err, "setting up traces")
@@ -69,7 +72,7 @@ func NewTraces(ctx context.Context, version string, log logr.Logger) (*Traces, e
 	if err := checkProtocol(); err != nil {
 		log.Error(err, "setting up traces")
 	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(to.String()))
+	exporter, err := export(ctx, to.String())
 	if err != nil {
 		return nil, fmt.Errorf("setting up traces: %w", err)
 	}

@@ -19,10 +19,17 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
+
+// overHTTP is the exporter of the controller.
+func overHTTP(ctx context.Context, url string) (sdktrace.SpanExporter, error) {
+	return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(url))
+}
 
 // receiver is an OTLP receiver in memory.
 type receiver struct {
@@ -110,7 +117,7 @@ func (r *receiver) text(begun time.Time) string {
 // TestTraces follows a pass that creates three claims: one becomes a node, one is not created, one is deleted again.
 func TestTraces(t *testing.T) {
 	r := receive(t)
-	traces, err := NewTraces(t.Context(), "1.2.3", testr.New(t))
+	traces, err := NewTraces(t.Context(), "1.2.3", testr.New(t), overHTTP)
 	if err != nil || traces == nil {
 		t.Fatalf("traces are %v: %v", traces, err)
 	}
@@ -163,7 +170,7 @@ func TestTracesGoOn(t *testing.T) {
 	r := receive(t)
 	begun := time.Now()
 	for i, name := range []string{"launch", "register"} {
-		traces, err := NewTraces(t.Context(), "", testr.New(t))
+		traces, err := NewTraces(t.Context(), "", testr.New(t), overHTTP)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +198,7 @@ func TestTracesResource(t *testing.T) {
 			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", attributes)
 			t.Setenv("OTEL_SERVICE_NAME", "other")
 			log, lines := recorded()
-			traces, err := NewTraces(t.Context(), "1.2.3", log)
+			traces, err := NewTraces(t.Context(), "1.2.3", log, overHTTP)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +258,7 @@ func TestTracesEndpoint(t *testing.T) {
 				t.Setenv(key, value)
 			}
 			log, lines := recorded()
-			traces, err := NewTraces(t.Context(), "", log)
+			traces, err := NewTraces(t.Context(), "", log, overHTTP)
 			if err != nil || (traces != nil) != (c.url != "") {
 				t.Errorf("traces are %v: %v", traces, err)
 			}
@@ -277,7 +284,7 @@ func TestTracesScheme(t *testing.T) {
 	r := receive(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_INSECURE", "false")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-	traces, err := NewTraces(t.Context(), "", logr.Discard())
+	traces, err := NewTraces(t.Context(), "", logr.Discard(), overHTTP)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +312,7 @@ func TestTracesOff(t *testing.T) {
 			for i := 0; i < len(environment); i += 2 {
 				t.Setenv(environment[i], environment[i+1])
 			}
-			traces, err := NewTraces(t.Context(), "", testr.New(t))
+			traces, err := NewTraces(t.Context(), "", testr.New(t), overHTTP)
 			if traces != nil || err != nil {
 				t.Errorf("traces are %v: %v", traces, err)
 			}

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,42 +51,84 @@ func Hide(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// addHelp sets templates that fit the terminal, whose width columns returns.
+// addHelp sets help and usage that fit the terminal, whose width columns returns. They are written without templates: package
+// text/template finds methods by their names, so with it the linker keeps every exported method of every type, which doubles
+// a program.
 func addHelp(root *cobra.Command, columns func(io.Writer) int) {
-	width, help := HelpColumns, root.HelpFunc()
-	root.SetHelpFunc(func(command *cobra.Command, arguments []string) {
-		// Not later, because cobra writes parts of the help to a buffer first.
-		if now := columns(command.OutOrStdout()); now > 0 {
+	width := HelpColumns
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		// Not later, because cobra writes the usage to a buffer first.
+		if now := columns(c.OutOrStdout()); now > 0 {
 			width = max(LeastColumns, min(now, HelpColumns))
 		}
-		help(command, arguments)
+		if text := strings.TrimRightFunc(cmp.Or(c.Long, c.Short), unicode.IsSpace); text != "" {
+			fmt.Fprint(c.OutOrStdout(), table.Wrap(unwrapped(text), width, 0)+"\n\n")
+		}
+		if c.Runnable() || c.HasSubCommands() {
+			fmt.Fprint(c.OutOrStdout(), c.UsageString())
+		}
 	})
-	cobra.AddTemplateFunc("ownFlags", func(flags *pflag.FlagSet) string {
-		own := pflag.NewFlagSet("", pflag.ContinueOnError)
-		flags.VisitAll(func(f *pflag.Flag) {
-			if !Shared(f) {
-				own.AddFlag(f)
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		_, err := io.WriteString(c.OutOrStderr(), usage(c, width))
+		return err
+	})
+}
+
+// usage describes how a command is called.
+func usage(c *cobra.Command, width int) string {
+	var b strings.Builder
+	b.WriteString("Usage:")
+	if c.Runnable() {
+		b.WriteString("\n  " + c.UseLine())
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n  " + c.CommandPath() + " [command]")
+	}
+	if len(c.Aliases) > 0 {
+		b.WriteString("\n\nAliases:\n  " + c.NameAndAliases())
+	}
+	if c.HasExample() {
+		b.WriteString("\n\nExamples:\n" + c.Example)
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\n\nAvailable Commands:")
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() || below.Name() == "help" {
+				name := fmt.Sprintf("%-*s", below.NamePadding(), below.Name())
+				b.WriteString("\n  " + strings.TrimSpace(table.Wrap("  "+name+" "+below.Short, width, len(name)+1)))
 			}
-		})
-		return strings.TrimRight(own.FlagUsagesWrapped(width), " \n")
+		}
+	}
+	if local := c.LocalFlags(); c.HasAvailableLocalFlags() {
+		b.WriteString("\n\nFlags:\n" + ownFlags(local, width))
+		if hasShared(local) {
+			b.WriteString("\n\nUse \"" + c.Root().CommandPath() + " " + OptionsCommand + "\" for flags that select the cluster and the user.")
+		}
+	}
+	if c.HasAvailableInheritedFlags() {
+		b.WriteString("\n\nGlobal Flags:\n" + ownFlags(c.InheritedFlags(), width))
+	}
+	if c.HasAvailableSubCommands() {
+		more := fmt.Sprintf("Use %q for more information about a command.", c.CommandPath()+" [command] --help")
+		b.WriteString("\n\n" + table.Wrap(unwrapped(more), width, 0))
+	}
+	return b.String() + "\n"
+}
+
+// ownFlags lists the flags that are not shared.
+func ownFlags(flags *pflag.FlagSet, width int) string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !Shared(f) {
+			own.AddFlag(f)
+		}
 	})
-	cobra.AddTemplateFunc("hasShared", func(flags *pflag.FlagSet) (found bool) {
-		flags.VisitAll(func(f *pflag.Flag) { found = found || Shared(f) })
-		return found
-	})
-	cobra.AddTemplateFunc("wrapped", func(text string) string { return table.Wrap(unwrapped(text), width, 0) })
-	cobra.AddTemplateFunc("short", func(name, text string) string { // the line of a command in a list
-		return strings.TrimSpace(table.Wrap("  "+name+" "+text, width, len(name)+1))
-	})
-	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "{{. | trimTrailingWhitespaces}}", "{{. | trimTrailingWhitespaces | wrapped}}", 1))
-	root.SetUsageTemplate(strings.NewReplacer(
-		".LocalFlags.FlagUsages | trimTrailingWhitespaces}}", "ownFlags .LocalFlags}}{{if hasShared .LocalFlags}}\n\n"+
-			`Use "{{.Root.CommandPath}} `+OptionsCommand+`" for flags that select the cluster and the user.{{end}}`,
-		"{{rpad .Name .NamePadding }} {{.Short}}", "{{short (rpad .Name .NamePadding) .Short}}",
-		`Use "{{.CommandPath}} [command] --help" for more information about a command.`,
-		`{{printf "Use \"%s [command] --help\" for more information about a command." .CommandPath | wrapped}}`,
-		".InheritedFlags.FlagUsages | trimTrailingWhitespaces}}", "ownFlags .InheritedFlags}}",
-	).Replace(root.UsageTemplate()))
+	return strings.TrimRight(own.FlagUsagesWrapped(width), " \n")
+}
+
+func hasShared(flags *pflag.FlagSet) (found bool) {
+	flags.VisitAll(func(f *pflag.Flag) { found = found || Shared(f) })
+	return found
 }
 
 // unwrapped joins the lines of each paragraph. Lines that begin with a space, such as those of a table, stay lines.

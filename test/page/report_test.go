@@ -300,7 +300,7 @@ func TestDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := offline.Compare(t.Context(), before, after, &policy)
+	answer, err := offline.Compare(t.Context(), before, after, &policy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
