@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
@@ -37,6 +38,7 @@ type controllerOptions struct {
 	noElection              bool
 	noObservability         bool
 	metricsDetail           bool
+	costLabel               string
 	electionName            string
 	electionNamespace       string
 	electionLease           time.Duration
@@ -123,6 +125,7 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.metricsDetail, "metrics-detail", false,
 		"metrics with a series for each pod, each condition of a claim and each offering, and more of them for each node: "+
 			"many in a large cluster")
+	f.StringVar(&o.costLabel, "cost-label", "", "key of a label of pods, such as team: the metric karpenter_cost_by_label shares the cost by its values (default: none)")
 	f.StringVar(&o.electionName, "leader-election-name", defaultElection, "name of the Lease")
 	f.StringVar(&o.electionNamespace, "leader-election-namespace", "", "namespace of the Lease (default: the one that the program runs in, kube-system outside a cluster)")
 	f.DurationVar(&o.electionLease, "leader-election-lease", 15*time.Second, "how long a leader that does not renew its Lease remains leader")
@@ -219,7 +222,14 @@ func (o *controllerOptions) complete() error {
 			return cli.UsageErrorf("--%s is %d, want 0 to 65535", flag, port)
 		}
 	}
-	return errors.Join(o.readService(), o.readSelector(), o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider())
+	return errors.Join(o.readService(), o.readSelector(), o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider(), o.checkCostLabel())
+}
+
+func (o *controllerOptions) checkCostLabel() error {
+	if problems := validation.IsQualifiedName(o.costLabel); o.costLabel != "" && len(problems) > 0 {
+		return cli.UsageErrorf("--cost-label is %q, want the key of a label: %s", o.costLabel, strings.Join(problems, "; "))
+	}
+	return nil
 }
 
 // readSelector reads which pools are this controller's. A Lease of the default name would make another controller its standby.

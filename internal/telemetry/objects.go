@@ -26,6 +26,10 @@ type Objects struct {
 	ClusterCost *prometheus.Desc
 	// PoolCost is the cost of the nodes of a pool, in USD per hour. Label: nodepool.
 	PoolCost *prometheus.Desc
+	// NamespaceCost is the part of ClusterCost that pods of a namespace request, by kind (allocation.Kind); all series add up
+	// to it. LabelCost is the same by the value of a label of pods. Labels: kind, and pod_namespace or value. The label is
+	// not called namespace, which Prometheus sets to that of the controller. Not in upstream Karpenter.
+	NamespaceCost, LabelCost *prometheus.Desc
 	// PoolOldestDrain is how long the oldest drain of a pool's nodes has been waiting for pods, 0 if there is none.
 	// Label: nodepool. Not in upstream Karpenter.
 	PoolOldestDrain *prometheus.Desc
@@ -151,6 +155,13 @@ func (d describer) summary() {
 	d.of.PoolCost = d.gauge("nodepools", "cost_total",
 		"Cost of the nodes of a NodePool, USD per hour; nodes of unknown price are not included.",
 		"nodepool")
+	d.of.NamespaceCost = d.gauge("cost", "by_namespace",
+		"Cost of the nodes by the namespace of the pods that request them, USD per hour, the 100 largest of each kind, the rest as (other); "+
+			"kind is pods, daemons, unused (requested by no pod) or empty (of nodes without pods). The sum is karpenter_cluster_cost.",
+		"kind", "pod_namespace")
+	d.of.LabelCost = d.gauge("cost", "by_label",
+		"With --cost-label, as karpenter_cost_by_namespace by the value of this label of pods; those without it are (none).",
+		"kind", "value")
 	d.of.PoolOldestDrain = d.gauge("nodepools", "oldest_drain_seconds",
 		"For how long the oldest drain of a node of a NodePool has been waiting for pods; 0 if no node is drained.", "nodepool")
 	d.of.UnsyncedTime = d.gauge("cluster_state", "unsynced_time_seconds",

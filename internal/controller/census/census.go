@@ -37,8 +37,10 @@ type Census struct {
 	Cache client.Reader
 	// Others holds the kinds of node class and those of feature gates, by their names in metrics.
 	Others map[string]Kind
-	Clock  clock.PassiveClock
-	Log    logr.Logger
+	// CostLabel is the key of the label of pods by which the cost is shared too; empty for none.
+	CostLabel string
+	Clock     clock.PassiveClock
+	Log       logr.Logger
 
 	mutex sync.Mutex
 	// since is when the mirror was first seen incomplete.
@@ -58,6 +60,7 @@ func (c *Census) Collect(to chan<- prometheus.Metric) {
 	}
 	snap := c.Snapshot()
 	s.fleet(snap)
+	s.bill(snap, c.CostLabel)
 	ctx, cancel := context.WithTimeout(context.Background(), listing)
 	defer cancel()
 	c.conditions(ctx, s)

@@ -48,9 +48,9 @@ func (s sending) fleet(snap *model.Snapshot) {
 			s.send(s.ClusterUtilization, 100*float64(used.At(quantity.Resource(r)))/float64(has), telemetry.ResourceType(name))
 		}
 	}
-	s.send(s.ClusterCost, float64(all)/model.Nano)
+	s.send(s.ClusterCost, usd(all))
 	for _, pool := range slices.Sorted(maps.Keys(cost)) {
-		s.send(s.PoolCost, float64(cost[pool])/model.Nano, pool)
+		s.send(s.PoolCost, usd(cost[pool]), pool)
 	}
 }
 
@@ -156,7 +156,7 @@ func (s sending) offerings(snap *model.Snapshot) {
 		if sale[at].available {
 			available = 1
 		}
-		s.send(s.OfferingPrice, float64(sale[at].price)/model.Nano, at.instanceType, at.capacityType, at.zone)
+		s.send(s.OfferingPrice, usd(sale[at].price), at.instanceType, at.capacityType, at.zone)
 		s.send(s.OfferingAvailable, available, at.instanceType, at.capacityType, at.zone)
 	}
 }

@@ -42,6 +42,8 @@ const (
 	KindLabel = "Label"
 	// KindStaticPod: the mirror pods of a static pod.
 	KindStaticPod = "StaticPod"
+	// KindOther: the pods of all keys that Bill.Largest leaves out.
+	KindOther = "Other"
 )
 
 // By returns the key of a pod on a node.
@@ -109,6 +111,30 @@ func Of(snap *model.Snapshot, by By) *Bill {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Price, a.Price), a.Key.compare(b.Key))
 	})
 	return &b.bill
+}
+
+// Largest returns, of each kind, at most n rows with the highest prices, and one more with the sum of the others, whose Key
+// is of KindOther. Their prices add up to that of the bill.
+func (b *Bill) Largest(n int) []Row {
+	var rows []Row
+	of := 0
+	for i := range b.Rows {
+		r := b.Rows[i]
+		if i > 0 && r.Kind != b.Rows[i-1].Kind {
+			of = 0
+		}
+		if of++; of <= n {
+			rows = append(rows, r)
+			continue
+		}
+		if of == n+1 {
+			rows = append(rows, Row{Kind: r.Kind, Key: Key{Kind: KindOther}})
+		}
+		rest := &rows[len(rows)-1]
+		rest.Pods, rest.Unpriced, rest.Nodes = rest.Pods+r.Pods, rest.Unpriced+r.Unpriced, rest.Nodes+r.Nodes
+		rest.CPU, rest.Memory, rest.Price = quantity.Add(rest.CPU, r.CPU), quantity.Add(rest.Memory, r.Memory), rest.Price+r.Price
+	}
+	return rows
 }
 
 type rowKey struct {
