@@ -21,6 +21,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/plugin/doctor"
 	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/plugin/review"
 	"github.com/karpenter-go/karpenter/plugin/web"
 )
 
@@ -300,12 +301,12 @@ func TestDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := offline.Compare(t.Context(), before, after, &policy, nil)
+	answer, err := offline.Compare(t.Context(), before, after, &policy, &review.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := answer.WriteMarkdown(&text); err != nil {
+	if err := answer.WriteMarkdown(&text, ""); err != nil {
 		t.Fatal(err)
 	}
 	cells := map[string][]string{}
