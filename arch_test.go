@@ -580,6 +580,11 @@ var importRules = []importRule{
 		because: "the rows of a page are plain data: they must be the same wherever they were read, and be tested without a cluster",
 	},
 	{
+		from:    "./plugin/web/markup",
+		only:    append([]string{"io", "io/fs", "reflect", "text/template/parse"}, pureStandard...),
+		because: "text/template and html/template call methods by name, which keeps every exported method in a program; and templates are the same whatever they show",
+	},
+	{
 		from:    "./plugin/web/picture",
 		only:    append([]string{"./plugin/bill", "./plugin/web/view", "bufio", "io"}, pureStandard...),
 		because: "layout maps values to rectangles: page, exported file and document must show the same",

@@ -12,7 +12,7 @@
 //
 // What protects the page: it listens on the loopback address only; requests need the cookie, and a Host of this machine
 // (against DNS rebinding); requests that change state must come from the page itself; the content security policy lets
-// nothing run or load but the two files of the page. Names are text for html/template, textContent and package picture.
+// nothing run or load but the two files of the page. Names are text for package markup, textContent and package picture.
 //
 // The package must not read a cluster itself: the caller does, so that the page can be served from anywhere.
 package web

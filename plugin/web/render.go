@@ -4,24 +4,42 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/karpenter-go/karpenter/plugin/web/markup"
 	"github.com/karpenter-go/karpenter/plugin/web/picture"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"patterns": func() template.HTML { return template.HTML(picture.Patterns()) }, // a constant
-}).ParseFS(assets, "assets/*.html"))
+var templates = parsed()
+
+// parsed reads the templates, whose functions draw what package picture has escaped.
+func parsed() *markup.Templates {
+	t, err := markup.Parse(assets, "assets/*.html", map[string]any{
+		"patterns": func() markup.HTML { return markup.HTML(picture.Patterns()) },
+		"picture": func(p *picture.Picture) (markup.HTML, error) {
+			var out bytes.Buffer
+			err := p.WriteSVG(&out, picture.Options{})
+			return markup.HTML(out.String()), err
+		},
+		"style": func() (markup.CSS, error) {
+			text, err := assets.ReadFile("assets/page.css")
+			return markup.CSS(picture.CSS() + string(text)), err
+		},
+	})
+	if err != nil {
+		panic(err) // a fault of the files that are part of the program
+	}
+	return t
+}
 
 // render writes a page. A template that fails has written nothing.
 func render(w http.ResponseWriter, name string, data any) {
 	var out bytes.Buffer
-	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
+	if err := templates.Execute(&out, name, data); err != nil {
 		http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -44,8 +62,8 @@ type page struct {
 	Cost                          []fact
 	Incomplete, Problems          []string
 	*shown
-	Inline          template.HTML
-	InlineNarrow    template.HTML
+	Inline          markup.HTML
+	InlineNarrow    markup.HTML
 	ViewURL         string
 	Exports         []link
 	Table           *tablePage
@@ -180,7 +198,7 @@ func (p *page) inline(name string, q url.Values, v *shown) error {
 	}
 	for _, of := range []struct {
 		picture *picture.Picture
-		to      *template.HTML
+		to      *markup.HTML
 	}{{v.Picture, &p.Inline}, {v.Narrow, &p.InlineNarrow}} {
 		if of.picture == nil {
 			continue
@@ -189,7 +207,7 @@ func (p *page) inline(name string, q url.Values, v *shown) error {
 		if err := of.picture.WriteSVG(&out, options); err != nil {
 			return err
 		}
-		*of.to = template.HTML(out.String()) // package picture escapes every name
+		*of.to = markup.HTML(out.String()) // package picture escapes every name
 	}
 	return nil
 }

@@ -1,12 +1,10 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"html/template"
 	"io"
 	"net/url"
 	"strconv"
@@ -38,13 +36,6 @@ type Report struct {
 type section struct {
 	Name string
 	*shown
-}
-
-// Inline is a picture as part of the document.
-func (s section) Inline(p *picture.Picture) (template.HTML, error) {
-	var out bytes.Buffer
-	err := p.WriteSVG(&out, picture.Options{})
-	return template.HTML(out.String()), err // package picture escapes every name
 }
 
 // reported are the views of a report in their order.
@@ -135,14 +126,8 @@ func plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Style is the style sheet of the document, which loads nothing.
-func (r *Report) Style() (template.CSS, error) {
-	text, err := assets.ReadFile("assets/page.css")
-	return template.CSS(picture.CSS() + string(text)), err
-}
-
 // WriteHTML writes one file that needs no other, and no script.
-func (r *Report) WriteHTML(out io.Writer) error { return templates.ExecuteTemplate(out, "report", r) }
+func (r *Report) WriteHTML(out io.Writer) error { return templates.Execute(out, "report", r) }
 
 // WriteJSON writes the rows and figures, by the names of their pages.
 func (r *Report) WriteJSON(out io.Writer) error {
