@@ -216,9 +216,9 @@ func (a *DiffAnswer) Text(width int) string {
 	return b.String()
 }
 
-// mostLines is the maximum number of fields, of pods and of steps in Markdown: a comment on GitHub has at most 65,536
-// characters.
-const mostLines = 50
+// mostLines is the maximum number of fields, of pods and of steps in Markdown, and mostText the length in bytes after
+// which no further pod is named: a comment on GitHub has at most 65,536 characters.
+const mostLines, mostText = 50, 40_000
 
 // WriteMarkdown writes the answer as a comment for a change under review, after a line that is not shown, by which the
 // comment is found again. No name in it is markup.
@@ -242,15 +242,14 @@ func (a *DiffAnswer) WriteMarkdown(out io.Writer, marker string) error {
 		lines = append(lines, text)
 	}
 	for i, text := range lines {
-		if i == mostLines {
-			text = fmt.Sprintf("and %d more, see -o json", len(lines)-mostLines)
+		if i == mostLines || b.Len() > mostText {
+			fmt.Fprintf(&b, "* and %d more, see -o json\n", len(lines)-i)
+			break
 		}
-		if i <= mostLines {
-			b.WriteString("* " + table.Escape(text) + "\n")
-		}
+		b.WriteString("* " + table.Escape(text) + "\n")
 	}
 	b.WriteString("\n" + table.Escape(strings.TrimSpace(a.fleets()+" "+pricesAre(a.PriceSource)+incomplete(a.Incomplete))) + "\n")
-	if rows := a.steps.Rows; len(rows) > 0 {
+	if rows := a.steps.Rows; len(rows) > 0 && b.Len() <= mostText {
 		shown := view.Sheet{Columns: a.steps.Columns, Rows: rows[:min(len(rows), mostLines)]}
 		fmt.Fprintf(&b, "\n<details><summary>%s with the change</summary>\n\n%s\n</details>\n",
 			plural(len(rows), "step"), shown.Markdown())

@@ -171,7 +171,7 @@ func keyed(m map[string]any) string {
 	return out
 }
 
-// text returns a value in one line: lists in brackets with sorted members, maps in braces.
+// text returns a value in one line: lists in brackets with sorted members, each once, maps in braces.
 func text(value any) string {
 	switch value := value.(type) {
 	case nil:
@@ -184,7 +184,7 @@ func text(value any) string {
 			members[i] = text(m)
 		}
 		slices.Sort(members)
-		return "[" + strings.Join(members, " ") + "]"
+		return "[" + strings.Join(slices.Compact(members), " ") + "]"
 	case map[string]any:
 		var members []string
 		for _, key := range slices.Sorted(maps.Keys(value)) {
