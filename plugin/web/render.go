@@ -56,11 +56,13 @@ const inlineBoxes = 600
 // page is the data of the template.
 type page struct {
 	Name, Source, At, PriceSource string
-	Number                        int
-	Live                          bool
-	Nav                           []link
-	Cost                          []fact
-	Incomplete, Problems          []string
+	// Stale says since when the reading is not fresh, FollowURL turns following on or off.
+	Stale, FollowURL     string
+	Number               int
+	Live                 bool
+	Nav                  []link
+	Cost                 []fact
+	Incomplete, Problems []string
 	*shown
 	Inline          markup.HTML
 	InlineNarrow    markup.HTML
@@ -133,7 +135,11 @@ func with(name string, q url.Values, pairs ...string) string {
 func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *reading, v *shown) {
 	q := r.URL.Query()
 	p := &page{Name: name, Source: s.options.Source, Live: s.options.Live, shown: v, Refresh: v.Waiting != "",
-		Follow: q.Get("follow") == "1"}
+		Follow: s.options.Live && q.Get("follow") != "0"}
+	p.FollowURL = with(name, q, "follow", map[bool]string{true: "0"}[p.Follow])
+	s.mu.Lock()
+	p.Stale = s.stale()
+	s.mu.Unlock()
 	for _, other := range order {
 		p.Nav = append(p.Nav, link{views[other].title, with(other, url.Values{}, "follow", q.Get("follow")), other == name})
 	}
@@ -160,6 +166,15 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 		}
 	}
 	render(w, "page", p)
+}
+
+// CostNames are the names of the figures of the cost, for a page that does not have them yet.
+func (p *page) CostNames() []string {
+	var names []string
+	for _, f := range costFacts(&view.Cost{}) {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // fromReading sets what a page says of its reading. A page does not wait for the cost, which the script asks for.

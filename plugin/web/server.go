@@ -42,6 +42,8 @@ type Server struct {
 	reading *reading
 	// loading is the reading in progress.
 	loading *job[*offline.Overview]
+	// trouble is why the last attempt to read failed, nil if it did not.
+	trouble error
 	// streams is the number of open pages, and read the number of readings so far.
 	streams, read int
 }
@@ -174,7 +176,13 @@ func (s *Server) current(ctx context.Context, patience time.Duration) (*reading,
 		return s.reading, nil // another request has stored it
 	}
 	s.loading = nil
-	if err != nil {
+	if s.trouble = err; errors.Is(err, context.Canceled) { // the pages were closed
+		s.trouble = nil
+	}
+	switch {
+	case err != nil && last != nil:
+		return last, nil
+	case err != nil:
 		return nil, err
 	}
 	s.read++
@@ -284,67 +292,4 @@ func (r *reading) stop(query string) {
 			w.job.stop()
 		}
 	}
-}
-
-// events is the stream of an open page: it is told the number of each new reading.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	s.mu.Lock()
-	s.streams++
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.streams--
-		s.mu.Unlock()
-	}()
-	control := http.NewResponseController(w)
-	last := ""
-	for {
-		event := ""
-		s.mu.Lock()
-		if s.reading != nil {
-			event = fmt.Sprintf("event: reading\ndata: %d\n\n", s.reading.number)
-		}
-		s.mu.Unlock()
-		if event == last {
-			event = ": open\n\n"
-		} else {
-			last = event
-		}
-		if _, err := w.Write([]byte(event)); err != nil || control.Flush() != nil {
-			return
-		}
-		pause := 15 * time.Second
-		if s.options.Live {
-			pause = s.options.Interval
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-time.After(pause):
-		}
-		if err := s.refresh(r.Context()); err != nil {
-			last = fmt.Sprintf("event: trouble\ndata: %s\n\n", offline.OneLine(err))
-			if _, err := w.Write([]byte(last)); err != nil || control.Flush() != nil {
-				return
-			}
-		}
-	}
-}
-
-// refresh reads again for an open page. An error keeps the last reading.
-func (s *Server) refresh(ctx context.Context) error {
-	s.mu.Lock()
-	stale := s.options.Live && s.reading != nil && time.Since(s.reading.at) >= s.options.Interval && s.loading == nil
-	if stale {
-		s.loading = &job[*offline.Overview]{compute: func(ctx context.Context, _ func(*offline.Overview)) (*offline.Overview, error) {
-			return s.options.Read(ctx)
-		}}
-	}
-	s.mu.Unlock()
-	if !stale {
-		return nil
-	}
-	_, err := s.current(ctx, wanted)
-	return err
 }

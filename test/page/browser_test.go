@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"net/url"
 	"os"
@@ -32,15 +33,18 @@ func browser(t *testing.T) string {
 // read returns a reading of the fleet.
 func read(t *testing.T, f Fleet) *offline.Overview {
 	t.Helper()
+	var text bytes.Buffer
+	if err := f.Write(&text); err != nil {
+		t.Fatal(err)
+	}
+	return readText(t, text.Bytes())
+}
+
+// readText returns a reading of manifests.
+func readText(t *testing.T, text []byte) *offline.Overview {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "fleet.json")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Write(file); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	policy := offline.DefaultPolicy()
@@ -66,8 +70,14 @@ type session struct {
 func open(t *testing.T, o *offline.Overview, width, height int64) *session {
 	t.Helper()
 	browser(t)
-	server := web.New(web.Options{Source: "example", Command: []string{"-f", "fleet.json"},
-		Read: func(context.Context) (*offline.Overview, error) { return o, nil }})
+	return openOptions(t, web.Options{Source: "example", Command: []string{"-f", "fleet.json"},
+		Read: func(context.Context) (*offline.Overview, error) { return o, nil }}, width, height)
+}
+
+// openOptions starts a server with options.
+func openOptions(t *testing.T, options web.Options, width, height int64) *session {
+	t.Helper()
+	server := web.New(options)
 	listener, address, err := server.Listen(0)
 	if err != nil {
 		t.Fatal(err)

@@ -111,8 +111,7 @@ func TestOnSandbox(t *testing.T) {
 	if err := c.Patch(t.Context(), more, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":9}}`))); err != nil {
 		t.Fatal(err)
 	}
-	tab.until(`!document.getElementById("notice").hidden && document.querySelector("#notice a")`)
-	tab.shows("/fleet", `.rows.reduce((n, r) => n + r.pods, 0) === 9`)
+	tab.until(`document.querySelector(".lead").textContent.includes(", 9 pods,")`) // it follows
 	tab.quiet()
 }
 

@@ -445,20 +445,22 @@ function update() {
   clearTimeout(due);
   if (document.hidden) return;
   if (busy()) { due = setTimeout(update, 1000); return; }
-  const asked = location.href, r = new XMLHttpRequest();
-  r.open("GET", asked);
+  const here = location.href, r = new XMLHttpRequest();
+  r.open("GET", here);
   r.responseType = "document"; // the browser parses it, and runs nothing of it
   r.addEventListener("load", () => {
     if (r.status === 401) location.reload();
-    else if (r.response && asked === location.href && !busy()) replace(r.response);
+    else if (r.response && here === location.href && !busy()) replace(r.response);
     else due = setTimeout(update, 1000);
   });
   r.addEventListener("error", () => notice("The program that serves this page has ended.", "Try again"));
   r.send();
 }
 
-let due = 0;
+let due = 0, asked = 0, took = 0; // asked is when the reading was first asked for, in milliseconds of the page
 function replace(next) {
+  const newer = next.body.dataset.number !== document.body.dataset.number;
+  if (newer) asked = performance.now();
   const at = document.activeElement, row = at.closest?.("#grid tbody tr")?.dataset.row, id = at.id, scroll = scrollY, box = $("canvas");
   const open = [...document.querySelectorAll("details[open][id]")].map((d) => d.id), across = document.querySelector(".sheet")?.scrollLeft;
   const place = next.getElementById("canvas");
@@ -469,6 +471,7 @@ function replace(next) {
   main.replaceChildren(...next.getElementById("main").childNodes);
   main.dataset.waiting = next.getElementById("main").dataset.waiting;
   $("at").replaceChildren(...next.getElementById("at").childNodes);
+  if (newer) $("stale").textContent = next.getElementById("stale").textContent; // else the stream knows better
   if (next.getElementById("cost").dataset.ready === "true") $("cost").replaceChildren(...next.getElementById("cost").childNodes);
   else fillCost(60);
   document.body.dataset.number = next.body.dataset.number;
@@ -477,8 +480,8 @@ function replace(next) {
   if (line) focusRow(line, {preventScroll: true});
   else if (id) $(id)?.focus({preventScroll: true});
   if (across) document.querySelector(".sheet").scrollLeft = across;
+  begin(); // which hides what the script replaces: the height is known then
   scrollTo(0, scroll);
-  begin();
 }
 
 /** begin has the parts of a page work that has come. A page that is not complete is asked for again. */
@@ -487,6 +490,7 @@ function begin() {
   if ($("controls")) $("controls").querySelector("button").hidden = true;
   if ($("play")) $("play").hidden = calm.matches;
   if (main.dataset.waiting === "true") due = setTimeout(update, 1000);
+  else took = performance.now() - asked; // how long the view took, in milliseconds
 }
 begin();
 
@@ -502,11 +506,12 @@ function follow() {
   if (stream || document.body.dataset.live !== "true") return;
   stream = new EventSource("/events");
   stream.addEventListener("reading", (e) => {
+    $("stale").textContent = "";
     if (Number(e.data) <= Number(document.body.dataset.number)) return;
-    if (document.body.dataset.follow === "true") update();
-    else notice("There is a newer reading of the cluster.", "Show it");
+    if (document.body.dataset.follow === "true" && took < 10000) update();
+    else notice(took < 10000 ? "There is a newer reading of the cluster." : "There is a newer reading. This view took " + Math.round(took / 1000) + " s, so it is not computed again by itself.", "Show it");
   });
-  stream.addEventListener("trouble", (e) => notice("The cluster cannot be read: " + e.data, "Try again"));
+  stream.addEventListener("trouble", (e) => { $("stale").textContent = e.data; });
 }
 document.addEventListener("visibilitychange", follow);
 follow();
