@@ -49,7 +49,7 @@ var pureStandard = []string{
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
 	"./plugin/doctor", "./internal/legacy/migrate", "./plugin/bill", "./plugin/billing", "./plugin/offline", "./plugin/top",
-	"./plugin/panel", "./plugin/viewer", "./plugin/web/...",
+	"./plugin/panel", "./plugin/history/...", "./plugin/viewer", "./plugin/web/...",
 	"./plugin/admission/...", // the API server's validation, for migrate and simulate
 	"./internal/testing/...", "./cloud/cloudtest",
 	"k8s.io/cli-runtime/...", "github.com/charmbracelet/...", "charm.land/...",
@@ -573,6 +573,16 @@ var importRules = []importRule{
 		from:    "./plugin/review",
 		only:    append([]string{"encoding/json", "regexp", "./plugin/table", "./plugin/web/view"}, pureStandard...),
 		because: "the verdict on a change is the same wherever manifests and fleets were read: objects are their JSON, fleets their figures",
+	},
+	{
+		from:    "./plugin/history",
+		only:    append([]string{"bufio", "encoding/json", "io", "regexp", "./plugin/table"}, pureStandard...),
+		because: "the same lines say the same anywhere: where a log is read, and what the flags are, is not known here",
+	},
+	{
+		from:    "./plugin/history/podlog",
+		never:   []string{"./..."},
+		because: "where the log of a pod is does not depend on what its lines mean",
 	},
 	{
 		from:    "./plugin/web/view",

@@ -24,11 +24,15 @@ var fileFlags = []string{
 
 // enumerations are the values of flags that accept only certain ones.
 var enumerations = map[string][]string{
+	"by":                {"day", "hour"},
 	"cloud-provider":    {"aws", "kwok"},
 	"min-values-policy": {"BestEffort", "Strict"},
 	"preference-policy": {"Ignore", "Respect"},
 	"sort":              top.Orders(),
 }
+
+// sameFormats are the verbs that have, as their subcommands, the formats of all verbs.
+var sameFormats = []string{"explain", "history", "top"}
 
 // addCompletion makes the shell complete the values of flags, and names of objects.
 func addCompletion(root *cobra.Command) {
@@ -53,7 +57,7 @@ func completionOf(command *cobra.Command, flag *pflag.Flag) cobra.CompletionFunc
 		return nil
 	case name == "output":
 		known := documents
-		if command.Name() == "top" || command.HasParent() && command.Parent().Name() == "explain" {
+		if slices.Contains(sameFormats, command.Name()) || command.HasParent() && slices.Contains(sameFormats, command.Parent().Name()) {
 			known = formats
 		}
 		return oneOf(known)

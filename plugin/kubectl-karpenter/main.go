@@ -4,13 +4,14 @@
 //	replay       repeats a decision, from a capture
 //	explain      explains the result for a pod, a node or a pool of a live cluster
 //	top          shows the nodes, their contents and costs, and the pending pods
+//	history      shows what happened to nodes and pods, from the controller's log
 //	web          shows the same, plans and what-ifs as pictures and tables in a browser
 //	report       writes the same as one file
 //	doctor       diagnoses the installation, and prints fixes
 //	migrate      converts manifests of older versions, and of the Cluster Autoscaler, to the current API
 //
-// A command reads flags, validates them, and prints what plugin/offline, plugin/top, plugin/web,
-// plugin/doctor or internal/legacy/migrate answers. None of them writes to a cluster.
+// A command reads flags, validates them, and prints what plugin/offline, plugin/top, plugin/history,
+// plugin/web, plugin/doctor or internal/legacy/migrate answers. None of them writes to a cluster.
 //
 // Exit codes are the same everywhere: 0 for success, 2 for invalid input or usage, 1 if the work failed or the answer
 // is negative. An error is one line on standard error. Standard output contains only results; progress is written to
@@ -59,6 +60,7 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newDoctorCommand(),
 		newExplainCommand(),
+		newHistoryCommand(),
 		newManCommand(),
 		newMigrateCommand(),
 		newOptionsCommand(),

@@ -1,0 +1,401 @@
+package history
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Query selects a part of the past.
+type Query struct {
+	// Since and Until limit the time; zero for the span of the log.
+	Since, Until time.Time
+	// Filter selects nodes and commands that have the text in a name, type, zone, capacity type, pool or reason, in any case.
+	Filter string
+}
+
+// Head is the part of an answer that is the same for all views.
+type Head struct {
+	From  *time.Time `json:"from,omitempty"`
+	Until *time.Time `json:"until,omitempty"`
+	Lines Lines      `json:"lines"`
+}
+
+// Lines counts the lines of the log.
+type Lines struct {
+	All      int `json:"all"`
+	Unread   int `json:"unread"`
+	Events   int `json:"aboutNodes"`
+	Repeated int `json:"repeated"`
+}
+
+// View answers questions about a log.
+type View struct {
+	log   *Log
+	past  *Past
+	query Query
+}
+
+// View returns what the query selects of the log.
+func (l *Log) View(q Query) *View { return &View{log: l, past: l.Past(), query: q} }
+
+func (v *View) head() Head {
+	h := Head{Lines: Lines{v.log.Lines, v.log.Unread, v.log.Events, v.log.Repeated}}
+	if !v.past.From.IsZero() {
+		from, until := v.span()
+		h.From, h.Until = &from, &until
+	}
+	return h
+}
+
+// span returns the time of the answer.
+func (v *View) span() (from, until time.Time) {
+	from, until = v.past.From, v.past.Until
+	if v.query.Since.After(from) {
+		from = v.query.Since
+	}
+	if u := v.query.Until; !u.IsZero() && u.Before(until) {
+		until = u
+	}
+	return from, until
+}
+
+// Nodes is the answer about all nodes.
+type Nodes struct {
+	Head
+
+	Nodes []*Node `json:"nodes"`
+	Total Total   `json:"total"`
+}
+
+// Total sums up nodes.
+type Total struct {
+	Nodes    int `json:"nodes"`
+	Launched int `json:"launched"`
+	Removed  int `json:"removed"`
+	Failed   int `json:"failed"`
+	// Cost is that of the nodes whose price and time are known, USD, nil if there are none; Unpriced counts the others that
+	// had a machine.
+	Cost     *USD `json:"cost,omitempty"`
+	Unpriced int  `json:"unpriced"`
+	// BeforeLog counts the nodes that were launched before the log begins.
+	BeforeLog int `json:"beforeLog"`
+}
+
+// Nodes returns the nodes that existed in the time, in the order of their launch.
+func (v *View) Nodes() *Nodes {
+	a := &Nodes{Head: v.head(), Nodes: []*Node{}}
+	for _, n := range v.past.Nodes {
+		if v.has(n) {
+			a.Nodes = append(a.Nodes, n)
+			a.Total.add(n)
+		}
+	}
+	slices.SortStableFunc(a.Nodes, func(x, y *Node) int { return x.first().Compare(y.first()) })
+	return a
+}
+
+func (t *Total) add(n *Node) {
+	t.Nodes++
+	switch {
+	case n.failed:
+		t.Failed++
+	case n.BeforeLog:
+		t.BeforeLog++
+	default:
+		t.Launched++
+	}
+	if n.Deleted != nil && !n.failed {
+		t.Removed++
+	}
+	if n.Cost != nil {
+		t.Cost = plus(t.Cost, *n.Cost)
+	} else if !n.failed {
+		t.Unpriced++
+	}
+}
+
+func plus(sum *USD, u USD) *USD {
+	if sum != nil {
+		u += *sum
+	}
+	return &u
+}
+
+// first is the earliest time that is known of the node; zero if that is only that it was there before the log.
+func (n *Node) first() time.Time {
+	for _, at := range []*time.Time{n.Created, n.Launched} {
+		if at != nil {
+			return *at
+		}
+	}
+	if n.failed && n.Leaving != nil {
+		return *n.Leaving
+	}
+	return time.Time{}
+}
+
+// has reports whether the query selects the node.
+func (v *View) has(n *Node) bool {
+	from, until := v.span()
+	if n.Deleted != nil && n.Deleted.Before(from) || n.first().After(until) {
+		return false
+	}
+	return v.matches(n.Node, n.NodeClaim, n.NodePool, n.InstanceType, n.Zone, n.CapacityType, n.Reason, n.LaunchedFor)
+}
+
+func (v *View) matches(texts ...string) bool {
+	filter := strings.ToLower(v.query.Filter)
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), filter) })
+}
+
+// Commands is the answer about commands.
+type Commands struct {
+	Head
+
+	Commands []*Command `json:"commands"`
+	// Saved is the sum over the commands, USD; nil if none has a saving.
+	Saved *USD `json:"saved,omitempty"`
+}
+
+// Commands returns the commands of the time.
+func (v *View) Commands() *Commands {
+	from, until := v.span()
+	a := &Commands{Head: v.head(), Commands: []*Command{}}
+	for _, c := range v.past.Commands {
+		texts := slices.Concat(c.Nodes, c.NodeClaims, []string{c.ID, c.Reason, c.Decision})
+		if c.Time.Before(from) || c.Time.After(until) || !v.matches(texts...) {
+			continue
+		}
+		a.Commands = append(a.Commands, c)
+		if c.Saved != nil {
+			a.Saved = plus(a.Saved, *c.Saved)
+		}
+	}
+	return a
+}
+
+// Hour is a part of the time.
+type Hour struct {
+	From time.Time `json:"from"`
+	// NodeHours are those of all nodes whose times are known. Cost is in USD, Unpriced how many of the nodes have no price.
+	NodeHours float64 `json:"nodeHours"`
+	Cost      USD     `json:"cost"`
+	Unpriced  int     `json:"unpriced,omitempty"`
+	// Saved is the sum over the commands for cost until then of the saving per hour times the time since, within the part,
+	// USD.
+	Saved    USD `json:"saved"`
+	Launched int `json:"launched"`
+	Removed  int `json:"removed"`
+
+	nodes time.Duration
+	// length is how much of the part is in the span.
+	length time.Duration
+}
+
+// Hours is the answer by hour, or by day.
+type Hours struct {
+	Head
+
+	Hours []*Hour `json:"hours"`
+	Total Hour    `json:"total"`
+}
+
+// parts are the hours that something is known about.
+type parts struct {
+	from, until time.Time
+	width       time.Duration
+	by          map[time.Time]*Hour
+}
+
+// Hours returns what each part of the time cost, in UTC. The width is an hour or a day.
+func (v *View) Hours(width time.Duration) *Hours {
+	a := &Hours{Head: v.head(), Hours: []*Hour{}}
+	p := &parts{width: width, by: map[time.Time]*Hour{}}
+	p.from, p.until = v.span()
+	for _, n := range v.past.Nodes {
+		if v.has(n) {
+			p.node(n)
+		}
+	}
+	for _, c := range v.Commands().Commands {
+		if c.Saved != nil {
+			p.each(c.Time, p.until, func(h *Hour, d time.Duration) { h.Saved += c.SavingPerHour.over(d) })
+		}
+	}
+	for _, h := range p.by {
+		h.NodeHours = h.nodes.Hours()
+		a.Hours = append(a.Hours, h)
+	}
+	slices.SortFunc(a.Hours, func(x, y *Hour) int { return x.From.Compare(y.From) })
+	a.Total = totalOf(a.Hours)
+	return a
+}
+
+func totalOf(hours []*Hour) Hour {
+	var t Hour
+	for _, h := range hours {
+		t.nodes, t.length = t.nodes+h.nodes, t.length+h.length
+		t.Cost, t.Saved = t.Cost+h.Cost, t.Saved+h.Saved
+		t.Launched, t.Removed, t.Unpriced = t.Launched+h.Launched, t.Removed+h.Removed, max(t.Unpriced, h.Unpriced)
+	}
+	if len(hours) > 0 {
+		t.From = hours[0].From
+	}
+	t.NodeHours = t.nodes.Hours()
+	return t
+}
+
+// node adds what a node cost in each part.
+func (p *parts) node(n *Node) {
+	if n.Launched != nil {
+		p.count(*n.Launched, func(h *Hour) { h.Launched++ })
+	}
+	if n.Deleted != nil && !n.failed {
+		p.count(*n.Deleted, func(h *Hour) { h.Removed++ })
+	}
+	from, to, known := n.paid(p.until)
+	if !known {
+		return
+	}
+	p.each(from, to, func(h *Hour, d time.Duration) {
+		h.nodes += d
+		if n.PricePerHour == nil {
+			h.Unpriced++
+			return
+		}
+		h.Cost += n.PricePerHour.over(d)
+	})
+}
+
+func (p *parts) count(at time.Time, add func(*Hour)) {
+	if !at.Before(p.from) && !at.After(p.until) {
+		add(p.part(at.Truncate(p.width)))
+	}
+}
+
+// each calls add for each part of a time, as far as it is in the span, with how long that is.
+func (p *parts) each(from, to time.Time, add func(*Hour, time.Duration)) {
+	if from.Before(p.from) {
+		from = p.from
+	}
+	if to.After(p.until) {
+		to = p.until
+	}
+	for at := from.Truncate(p.width); at.Before(to); at = at.Add(p.width) {
+		if d := overlap(at, at.Add(p.width), from, to); d > 0 {
+			add(p.part(at), d)
+		}
+	}
+}
+
+func (p *parts) part(at time.Time) *Hour {
+	if p.by[at] == nil {
+		p.by[at] = &Hour{From: at, length: overlap(at, at.Add(p.width), p.from, p.until)}
+	}
+	return p.by[at]
+}
+
+func overlap(a, b, from, to time.Time) time.Duration {
+	if from.After(a) {
+		a = from
+	}
+	if to.Before(b) {
+		b = to
+	}
+	return max(0, b.Sub(a))
+}
+
+// NodeLife is the answer about one node.
+type NodeLife struct {
+	Head
+
+	// Lives are those of all nodes with the name, the last one last.
+	Lives []*Node `json:"lives"`
+}
+
+// MissingError says that the log does not name an object. Known are the names that it has.
+type MissingError struct {
+	Object string
+	Known  []string
+}
+
+// Error implements error.
+func (e *MissingError) Error() string { return "the log does not name " + e.Object }
+
+// Node returns the life of a node, by its name or that of its claim.
+func (v *View) Node(name string) (*NodeLife, error) {
+	a := &NodeLife{Head: v.head()}
+	var names []string
+	for _, n := range v.past.Nodes {
+		if n.Node == name || n.NodeClaim == name {
+			a.Lives = append(a.Lives, n)
+		}
+		names = append(names, n.Node, n.NodeClaim)
+	}
+	if len(a.Lives) == 0 {
+		return nil, &MissingError{"a node " + name, names}
+	}
+	return a, nil
+}
+
+// PodLife is the answer about one pod.
+type PodLife struct {
+	Head
+
+	Pod    string     `json:"pod"`
+	Stages []PodStage `json:"stages"`
+}
+
+// PodStage is what the log says about a pod and a node.
+type PodStage struct {
+	Time time.Time `json:"time"`
+	// What is "launched for", or "evicted from".
+	What string `json:"what"`
+	// Nodes is the number of nodes that were launched for it and others together, if it is more than one.
+	Nodes     int    `json:"nodes,omitempty"`
+	Node      string `json:"node,omitempty"`
+	NodeClaim string `json:"nodeClaim,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	CommandID string `json:"commandID,omitempty"`
+	machine   string
+}
+
+// These are the values of PodStage.What.
+const (
+	launchedFor = "launched for"
+	evictedFrom = "evicted from"
+)
+
+// Pod returns where a pod was, by its name NAMESPACE/NAME.
+func (v *View) Pod(name string) (*PodLife, error) {
+	a := &PodLife{Head: v.head(), Pod: name}
+	var names []string
+	for _, n := range v.past.Nodes {
+		stage := PodStage{Node: n.Node, NodeClaim: n.NodeClaim, machine: n.machine()}
+		if n.Pods != nil && slices.Contains(n.Pods.Names, name) {
+			stage.Time, stage.What, stage.Reason, stage.CommandID, stage.Nodes = n.first(), launchedFor, n.LaunchedFor, n.LaunchedBy, n.Pods.Nodes
+			a.Stages = append(a.Stages, stage)
+		}
+		if n.Evicted != nil && slices.Contains(n.Evicted.Names, name) {
+			stage.Time, stage.What, stage.Reason, stage.CommandID, stage.Nodes = *n.Draining, evictedFrom, n.Reason, n.RemovedBy, 0
+			a.Stages = append(a.Stages, stage)
+		}
+		for _, pods := range []*Pods{n.Pods, n.Evicted} {
+			if pods != nil {
+				names = append(names, pods.Names...)
+			}
+		}
+	}
+	if len(a.Stages) == 0 {
+		return nil, &MissingError{"a pod " + name, names}
+	}
+	slices.SortStableFunc(a.Stages, func(x, y PodStage) int { return x.Time.Compare(y.Time) })
+	return a, nil
+}
+
+// machine describes the machine in words.
+func (n *Node) machine() string {
+	words := slices.DeleteFunc([]string{n.InstanceType, n.Zone, n.CapacityType}, func(w string) bool { return w == "" })
+	return strings.Join(words, ", ")
+}

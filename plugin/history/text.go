@@ -1,0 +1,412 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/table"
+)
+
+// Times of tables and sentences are UTC.
+const (
+	minute = "01-02 15:04"
+	second = "2006-01-02 15:04:05"
+)
+
+// span says what was read.
+func (h *Head) span() string {
+	if h.From == nil {
+		return "no line of a log was read\n"
+	}
+	return fmt.Sprintf("%s to %s UTC, %s about nodes\n", h.From.Format(second), h.Until.Format(second), count(h.Lines.Events, "line"))
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// unknown is what text says in place of what the log does not have.
+const unknown = "-"
+
+func orUnknown(text string) string {
+	if text == "" {
+		return unknown
+	}
+	return text
+}
+
+// price returns an amount with four decimals, as prices are listed.
+func price(u *USD) string {
+	if u == nil {
+		return unknown
+	}
+	return u.text(4)
+}
+
+// sum returns an amount in words.
+func sum(u *USD) string {
+	if u == nil {
+		return "unknown"
+	}
+	return u.text(4) + " USD"
+}
+
+// duration returns a time in the two largest of its units.
+func duration(d time.Duration) string {
+	switch s := int64(d.Round(time.Second) / time.Second); {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	case s < 48*3600:
+		return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
+	default:
+		return fmt.Sprintf("%dd%02dh", s/86400, s%86400/3600)
+	}
+}
+
+func (n *Node) lifetime() string {
+	if n.LifetimeSeconds == nil {
+		return unknown
+	}
+	return duration(time.Duration(*n.LifetimeSeconds) * time.Second)
+}
+
+// left says in a word why the node left.
+func (n *Node) left() string {
+	switch {
+	case n.Deleted != nil || n.failed:
+		return orUnknown(n.Reason)
+	case n.gone != nil || n.Leaving != nil || n.Draining != nil:
+		return "leaving"
+	}
+	return ""
+}
+
+func (n *Node) launched() string {
+	if at := n.first(); !at.IsZero() {
+		return at.Format(minute)
+	}
+	return "before"
+}
+
+// text returns the first name and how many more there are.
+func (p *Pods) text() string {
+	switch {
+	case p == nil:
+		return ""
+	case len(p.Names) == 0:
+		return strconv.Itoa(p.Count)
+	case p.Count == 1:
+		return p.Names[0]
+	}
+	return fmt.Sprintf("%s +%d", p.Names[0], p.Count-1)
+}
+
+var nodeColumns = []table.Column[*Node]{
+	{Title: "NODE", Least: 14, Cell: func(n **Node) string { return (*n).Name() }},
+	{Title: "LAUNCHED", Cell: func(n **Node) string { return (*n).launched() }},
+	{Title: "FOR", Right: true, Cell: func(n **Node) string { return (*n).lifetime() }},
+	{Title: "USD/H", Right: true, Cell: func(n **Node) string { return price((*n).PricePerHour) }},
+	{Title: "USD", Right: true, Cell: func(n **Node) string { return price((*n).Cost) }},
+	{Title: "LEFT", Cell: func(n **Node) string { return (*n).left() }},
+	{Title: "TYPE", Cell: func(n **Node) string { return orUnknown((*n).InstanceType) }},
+	{Title: "CAPACITY", Cell: func(n **Node) string { return orUnknown((*n).CapacityType) }},
+	{Title: "ZONE", Cell: func(n **Node) string { return orUnknown((*n).Zone) }},
+	{Title: "PODS", Cell: func(n **Node) string { return (*n).Pods.text() }},
+	{Title: "POOL", Cell: func(n **Node) string { return orUnknown((*n).NodePool) }},
+	{Title: "COMMAND", Cell: func(n **Node) string { return (*n).RemovedBy }},
+}
+
+// Text returns the answer as a sentence and a table that fit a width in characters, 0 for unlimited.
+func (a *Nodes) Text(width int) string {
+	t := a.Total
+	text := a.span() + fmt.Sprintf("%s launched, %d removed, %d not launched: %s\n",
+		count(t.Launched, "node"), t.Removed, t.Failed, sum(t.Cost))
+	if t.BeforeLog > 0 {
+		text += count(t.BeforeLog, "node") + " launched before the log begins; nodes that no line names are missing\n"
+	}
+	if t.Unpriced > 0 {
+		text += "not in the sum: " + count(t.Unpriced, "node") + " whose price or time the log does not have\n"
+	}
+	if len(a.Nodes) == 0 {
+		return text
+	}
+	return table.Wrap(text, width, 2) + "\n" + table.Text(nodeColumns, a.Nodes, width)
+}
+
+// Names returns the nodes as kubectl names them.
+func (a *Nodes) Names() []string { return namesOf(a.Nodes) }
+
+func namesOf(nodes []*Node) []string {
+	var names []string
+	for _, n := range nodes {
+		if n.Node != "" {
+			names = append(names, "node/"+n.Node)
+		} else {
+			names = append(names, "nodeclaim.karpenter.sh/"+n.NodeClaim)
+		}
+	}
+	return names
+}
+
+var commandColumns = []table.Column[*Command]{
+	{Title: "TIME", Cell: func(c **Command) string { return (*c).Time.Format(minute) }},
+	{Title: "REASON", Cell: func(c **Command) string { return (*c).Reason }},
+	{Title: "NODES", Least: 14, Cell: func(c **Command) string { return (*c).nodes() }},
+	{Title: "PODS", Right: true, Cell: func(c **Command) string { return strconv.Itoa((*c).Pods) }},
+	{Title: "NEW", Right: true, Cell: func(c **Command) string { return strconv.Itoa(len((*c).Replacements)) }},
+	{Title: "SAVES USD/H", Right: true, Cell: func(c **Command) string { return price((*c).SavingPerHour) }},
+	{Title: "SAVED USD", Right: true, Cell: func(c **Command) string { return price((*c).Saved) }},
+	{Title: "COMMAND", Cell: func(c **Command) string { return orUnknown((*c).ID) }},
+	{Title: "ROLLED BACK", Cell: func(c **Command) string { return (*c).Abandoned }},
+}
+
+func (c *Command) nodes() string {
+	names := c.Nodes
+	if len(names) == 0 {
+		names = c.NodeClaims
+	}
+	if len(names) == 0 {
+		return unknown
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return fmt.Sprintf("%s +%d", names[0], len(names)-1)
+}
+
+// Text returns the answer as a sentence and a table that fit a width in characters, 0 for unlimited.
+func (a *Commands) Text(width int) string {
+	back := 0
+	for _, c := range a.Commands {
+		if c.Abandoned != "" {
+			back++
+		}
+	}
+	text := a.span() + fmt.Sprintf("%s, %d rolled back; saved by consolidation until the end: %s\n",
+		count(len(a.Commands), "command"), back, sum(a.Saved))
+	if len(a.Commands) == 0 {
+		return text
+	}
+	return table.Wrap(text, width, 2) + "\n" + table.Text(commandColumns, a.Commands, width)
+}
+
+// Names returns the IDs of the commands.
+func (a *Commands) Names() []string {
+	var names []string
+	for _, c := range a.Commands {
+		names = append(names, "command/"+c.ID)
+	}
+	return names
+}
+
+// columns are those of a table of hours, or of days.
+func (a *Hours) columns() []table.Column[*Hour] {
+	return []table.Column[*Hour]{
+		{Title: "FROM (UTC)", Cell: func(h **Hour) string {
+			if *h == &a.Total {
+				return "sum"
+			}
+			return (*h).From.Format("2006-01-02 15:04")
+		}},
+		{Title: "NODES", Right: true, Cell: func(h **Hour) string { return (*h).mean() }},
+		{Title: "NODE HOURS", Right: true, Cell: func(h **Hour) string { return fmt.Sprintf("%.2f", (*h).NodeHours) }},
+		{Title: "USD", Right: true, Cell: func(h **Hour) string { return (*h).cost() }},
+		{Title: "SAVED USD", Right: true, Cell: func(h **Hour) string { return (*h).Saved.text(4) }},
+		{Title: "LAUNCHED", Right: true, Cell: func(h **Hour) string { return strconv.Itoa((*h).Launched) }},
+		{Title: "REMOVED", Right: true, Cell: func(h **Hour) string { return strconv.Itoa((*h).Removed) }},
+	}
+}
+
+func (h *Hour) cost() string {
+	if h.Cost == 0 && h.Unpriced > 0 {
+		return unknown
+	}
+	return h.Cost.text(4)
+}
+
+// mean is the number of nodes, averaged over the part of the time that is in the span.
+func (h *Hour) mean() string {
+	if h.length <= 0 {
+		return "0.0"
+	}
+	return fmt.Sprintf("%.1f", h.nodes.Seconds()/h.length.Seconds())
+}
+
+// Text returns the answer as a sentence and a table that fit a width in characters, 0 for unlimited.
+func (a *Hours) Text(width int) string {
+	text := a.span()
+	if a.Total.Unpriced > 0 {
+		text += "nodes whose price the log does not have count as nodes, and cost nothing here\n"
+	}
+	if len(a.Hours) == 0 {
+		return text
+	}
+	return table.Wrap(text, width, 2) + "\n" + table.Text(a.columns(), append(slices.Clone(a.Hours), &a.Total), width)
+}
+
+// Names returns the hours.
+func (a *Hours) Names() []string {
+	var names []string
+	for _, h := range a.Hours {
+		names = append(names, h.From.Format(time.RFC3339))
+	}
+	return names
+}
+
+// Text returns the answer as lines that fit a width in characters, 0 for unlimited.
+func (a *NodeLife) Text(width int) string {
+	text := a.span()
+	for _, n := range a.Lives {
+		text += "\n" + n.Timeline()
+	}
+	return table.Wrap(text, width, 21)
+}
+
+// Names returns the node.
+func (a *NodeLife) Names() []string { return namesOf(a.Lives) }
+
+// Timeline returns what happened to the node as lines.
+func (n *Node) Timeline() string {
+	head := "node " + n.Name()
+	if n.Node != "" && n.NodeClaim != "" && n.Node != n.NodeClaim {
+		head += ", nodeclaim " + n.NodeClaim
+	}
+	if n.NodePool != "" {
+		head += ", pool " + n.NodePool
+	}
+	text := head + "\n"
+	if m := n.machine(); m != "" {
+		text += m
+		if n.PricePerHour != nil {
+			text += ", " + n.PricePerHour.text(4) + " USD per hour"
+		}
+		text += "\n"
+	}
+	if n.BeforeLog {
+		text += "launched before the log begins\n"
+	}
+	for _, s := range n.stages() {
+		text += s.at.Format(second) + "  " + s.text + "\n"
+	}
+	if n.LifetimeSeconds != nil {
+		text += "paid for " + n.lifetime()
+		if n.Cost != nil {
+			text += ": " + n.Cost.text(4) + " USD"
+		}
+		text += "\n"
+	}
+	return text
+}
+
+type stage struct {
+	at   time.Time
+	text string
+}
+
+// stages returns the steps of the node in the order of their time.
+func (n *Node) stages() []stage {
+	var list []stage
+	add := func(at *time.Time, text string) {
+		if at != nil {
+			list = append(list, stage{*at, text})
+		}
+	}
+	if !n.BeforeLog {
+		add(n.Created, "created"+because(n.LaunchedFor, n.LaunchedBy)+n.Pods.list(" for "))
+	}
+	add(n.Launched, "launched")
+	add(n.Registered, "joined the cluster")
+	add(n.Initialized, "ready for pods")
+	leaves := "leaves" + because(n.Reason, n.RemovedBy)
+	if n.failed {
+		leaves = "cannot be launched" + because(n.Reason, "")
+	}
+	if n.Detail != "" {
+		leaves += ": " + n.Detail
+	}
+	add(n.Leaving, leaves)
+	add(n.Draining, "drain begins"+n.Evicted.list(", evicts "))
+	add(n.Drained, "drained")
+	add(n.gone, "Node object removed")
+	gone := "machine is gone"
+	if n.failed {
+		gone = "removed; no machine was launched"
+	}
+	if n.Leaving == nil && n.Reason != "" {
+		gone += because(n.Reason, "")
+	}
+	add(n.Deleted, gone)
+	slices.SortStableFunc(list, func(a, b stage) int { return a.at.Compare(b.at) })
+	return list
+}
+
+func because(reason, command string) string {
+	switch {
+	case reason == "" && command == "":
+		return ""
+	case command == "":
+		return " (" + reason + ")"
+	}
+	return fmt.Sprintf(" (%s, command %s)", orUnknown(reason), command)
+}
+
+// shownPods is how many pods a sentence names.
+const shownPods = 8
+
+// list returns the pods after some words; empty if there are none.
+func (p *Pods) list(before string) string {
+	if p == nil {
+		return ""
+	}
+	text := before + count(p.Count, "pod")
+	if p.Nodes > 1 {
+		text += fmt.Sprintf(" of %d new nodes", p.Nodes)
+	}
+	shown := p.Names[:min(len(p.Names), shownPods)]
+	if len(shown) > 0 {
+		text += ": " + strings.Join(shown, ", ")
+		if more := p.Count - len(shown); more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return text
+}
+
+// Text returns the answer as lines that fit a width in characters, 0 for unlimited.
+func (a *PodLife) Text(width int) string {
+	return table.Wrap(a.span()+"\npod "+a.Pod+"\n"+a.Timeline(), width, 21)
+}
+
+// Names returns the pod.
+func (a *PodLife) Names() []string { return []string{"pod/" + a.Pod} }
+
+// Timeline returns what happened to the pod as lines.
+func (a *PodLife) Timeline() string {
+	text := ""
+	for _, s := range a.Stages {
+		name := s.Node
+		if name == "" {
+			name = "of nodeclaim " + s.NodeClaim
+		}
+		if s.machine != "" {
+			name += " (" + s.machine + ")"
+		}
+		what := "evicted from node " + name
+		if s.What == launchedFor {
+			what = "node " + name + " was launched for it"
+			if s.Nodes > 1 {
+				what = fmt.Sprintf("node %s was launched, one of %d for it and other pods", name, s.Nodes)
+			}
+		}
+		text += s.Time.Format(second) + "  " + what + because(s.Reason, s.CommandID) + "\n"
+	}
+	return text
+}
