@@ -302,8 +302,11 @@ func (o *Overview) changed(c *Change) (*Overview, error) {
 }
 
 // WhatIf plans with and without the change. It ends early with the context. tell is given the plans so far, With nil before
-// that one has begun.
+// that one has begun; nil for nothing.
 func (o *Overview) WhatIf(ctx context.Context, c *Change, tell func(*WhatIf)) (*WhatIf, error) {
+	if tell == nil {
+		tell = func(*WhatIf) {}
+	}
 	other, err := o.changed(c)
 	if err != nil {
 		return nil, err

@@ -66,9 +66,6 @@ func overviewOf(t *testing.T, text string) *Overview {
 	return w.Overview(&policy)
 }
 
-// ignore is told what-ifs so far.
-func ignore(*WhatIf) {}
-
 // TestWhatIf checks that both plans of a what-if remove nodes until no step is left, as --until-stable does, and so does the
 // plan of the page.
 func TestWhatIf(t *testing.T) {
@@ -81,14 +78,14 @@ func TestWhatIf(t *testing.T) {
 	if len(plan.Steps) != 2 || plan.After.Nodes != 1 {
 		t.Errorf("the plan has %d steps and ends with %d nodes, want 2 and 1", len(plan.Steps), plan.After.Nodes)
 	}
-	w, err := o.WhatIf(t.Context(), &Change{}, ignore)
+	w, err := o.WhatIf(t.Context(), &Change{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if w.Without.After.Nodes != 1 || w.With.After.Nodes != 1 {
 		t.Errorf("the fleets end with %d and %d nodes, want 1 each", w.Without.After.Nodes, w.With.After.Nodes)
 	}
-	w, err = o.WhatIf(t.Context(), &Change{unprotected: map[string]bool{"default/web-a": true}}, ignore)
+	w, err = o.WhatIf(t.Context(), &Change{unprotected: map[string]bool{"default/web-a": true}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

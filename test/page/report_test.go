@@ -310,12 +310,13 @@ func TestDiff(t *testing.T) {
 		t.Fatal(err)
 	}
 	cells := map[string][]string{}
-	for _, row := range markdownGrids(t, text.Bytes())["Effect on the nodes"] {
-		cells[row[0]] = row[1:]
+	for _, rows := range markdownGrids(t, text.Bytes()) {
+		for _, row := range rows {
+			cells[row[0]] = row[1:]
+		}
 	}
 	for name, want := range map[string][2]float64{"nodes at rest": {float64(answer.Old.Nodes), float64(answer.New.Nodes)},
-		"USD per hour":           {answer.Old.PricePerHour, answer.New.PricePerHour},
-		"USD per month":          {answer.Old.PricePerHour * 730, answer.New.PricePerHour * 730},
+		"USD a month at rest":    {answer.Old.PricePerHour * 730, answer.New.PricePerHour * 730},
 		"nodes replaced (drift)": {float64(answer.Old.NodesReplaced), float64(answer.New.NodesReplaced)},
 		"pods moved":             {float64(answer.Old.PodsMoved), float64(answer.New.PodsMoved)},
 		"unschedulable pods":     {float64(len(answer.Old.Unschedulable)), float64(len(answer.New.Unschedulable))}} {
