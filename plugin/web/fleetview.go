@@ -33,8 +33,12 @@ func showFleet(r *request) (*shown, error) {
 	text := r.query.Get("q")
 	v.Controls = append(v.Controls, filterControl(r, fleet))
 	marked := fleet.Filter(text)
-	kept := marked.Kept()
-	v.Picture, v.Sheet = picture.Fleet(marked, mode, r.width), kept.Sheet()
+	only := picture.Only(marked, mode, r.query.Get("class"))
+	kept := only.Kept()
+	v.Picture, v.Sheet = picture.Fleet(only, mode, r.width), kept.Sheet()
+	if mode != picture.Workload {
+		v.Picture.Legend = picture.Legend(marked, mode) // of all classes, so that another one can be chosen
+	}
 	v.describe(r, kept, text)
 	if found, of := fleet.Find(text, mostFound); of > 0 {
 		v.Insets = append(v.Insets, foundInset(r, found, of))
@@ -49,7 +53,7 @@ func showFleet(r *request) (*shown, error) {
 }
 
 func colorControl(mode picture.Mode) control {
-	c := control{Name: "color", Label: "Color", Value: string(mode)}
+	c := control{Name: "color", Label: "Color", Value: string(mode), Resets: "class"}
 	for _, m := range picture.Modes() {
 		c.Options = append(c.Options, option{string(m), m.Title()})
 	}

@@ -66,6 +66,8 @@ type shown struct {
 type control struct {
 	Name, Label, Value string
 	Options            []option
+	// Resets is a parameter that another choice removes.
+	Resets string
 	// Hint says what may be typed, Suggested are some of these texts.
 	Hint      string
 	Suggested []string

@@ -25,6 +25,7 @@ func parsed() *markup.Templates {
 			err := p.WriteSVG(&out, picture.Options{})
 			return markup.HTML(out.String()), err
 		},
+		"entries": func(p *picture.Picture) []entry { return legendOf("", nil, p) },
 		"style": func() (markup.CSS, error) {
 			text, err := assets.ReadFile("assets/page.css")
 			return markup.CSS(picture.CSS() + string(text)), err
@@ -58,6 +59,7 @@ type page struct {
 	Name, Source, At, PriceSource string
 	// Stale says since when the reading is not fresh, FollowURL turns following on or off.
 	Stale, FollowURL     string
+	CostNames            []string
 	Number               int
 	Live                 bool
 	Nav                  []link
@@ -66,6 +68,7 @@ type page struct {
 	*shown
 	Inline          markup.HTML
 	InlineNarrow    markup.HTML
+	Legend          []entry
 	ViewURL         string
 	Exports         []link
 	Table           *tablePage
@@ -136,6 +139,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 	q := r.URL.Query()
 	p := &page{Name: name, Source: s.options.Source, Live: s.options.Live, shown: v, Refresh: v.Waiting != "",
 		Follow: s.options.Live && q.Get("follow") != "0"}
+	p.CostNames = costNames()
 	p.FollowURL = with(name, q, "follow", map[bool]string{true: "0"}[p.Follow])
 	s.mu.Lock()
 	p.Stale = s.stale()
@@ -149,7 +153,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 	for key := range q {
 		known := key == "format" || key == "page"
 		for _, c := range v.Controls {
-			known = known || c.Name == key
+			known = known || c.Name == key || c.Resets == key
 		}
 		if !known {
 			p.Hidden = append(p.Hidden, field{key, q.Get(key)})
@@ -168,13 +172,39 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 	render(w, "page", p)
 }
 
-// CostNames are the names of the figures of the cost, for a page that does not have them yet.
-func (p *page) CostNames() []string {
+// costNames are the names of the figures of the cost, for a page that does not have them yet.
+func costNames() []string {
 	var names []string
 	for _, f := range costFacts(&view.Cost{}) {
 		names = append(names, f.Name)
 	}
 	return names
+}
+
+// entry is an entry of the legend. URL filters by it, or ends that if it is Current; empty for an entry that cannot.
+type entry struct {
+	picture.Key
+	URL     string
+	Current bool
+}
+
+// legendOf returns the legend of a picture, with links for a view of the name.
+func legendOf(name string, q url.Values, p *picture.Picture) []entry {
+	var list []entry
+	for _, key := range p.Legend {
+		e := entry{Key: key}
+		switch {
+		case name != "fleet":
+		case key.Workload != "":
+			e.Current = q.Get("q") == key.Workload
+			e.URL = with(name, q, "q", map[bool]string{false: key.Workload}[e.Current], "page", "")
+		case key.Class != "":
+			e.Current = q.Get("class") == key.Class
+			e.URL = with(name, q, "class", map[bool]string{false: key.Class}[e.Current], "page", "")
+		}
+		list = append(list, e)
+	}
+	return list
 }
 
 // fromReading sets what a page says of its reading. A page does not wait for the cost, which the script asks for.
@@ -201,6 +231,7 @@ func (p *page) inline(name string, q url.Values, v *shown) error {
 	if v.Picture == nil {
 		return nil
 	}
+	p.Legend = legendOf(name, q, v.Picture)
 	if v.Canvas {
 		p.ViewURL = with(name, q, "format", "view", "page", "")
 	}

@@ -19,6 +19,7 @@ func twin(t *testing.T) *template.Template {
 	t.Helper()
 	parts := template.New("").Funcs(template.FuncMap{
 		"patterns": func() template.HTML { return template.HTML(picture.Patterns()) },
+		"entries":  func(p *picture.Picture) []entry { return legendOf("", nil, p) },
 		"style": func() (template.CSS, error) {
 			text, err := assets.ReadFile("assets/page.css")
 			return template.CSS(picture.CSS() + string(text)), err

@@ -85,6 +85,10 @@ const colors = `(() => {
 // cutTables returns how many tables are wider than their place.
 const cutTables = `[...document.querySelectorAll(".sheet")].filter(e => e.scrollWidth > e.clientWidth).length`
 
+// cropped returns how many pictures are wider than their place, or than the screen.
+const cropped = `[...document.querySelectorAll("figure svg.picture, figure canvas")].filter(e => e.getClientRects().length &&
+	(e.getBoundingClientRect().right > innerWidth || e.parentElement.scrollWidth > e.parentElement.clientWidth + 1)).length`
+
 // TestViews opens each view in light and dark, on a wide and a narrow screen. Each has a picture and a table, no errors,
 // and no violation of accessibility.
 func TestViews(t *testing.T) {
@@ -121,11 +125,23 @@ func TestViews(t *testing.T) {
 			}
 		}
 	}
+	s.features("forced-colors", "active")
+	for _, path := range []string{"/fleet?color=why", "/pools", "/plan?step=3", "/savings"} {
+		s.goTo(path)
+		s.accessible(path + " with forced colors")
+	}
+	s.features()
 	s.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
 	for _, path := range views {
 		s.goTo(path)
 		if cut := eval[int](s, cutTables); cut > 0 {
 			t.Errorf("%s: %d tables do not fit a screen of 390", path, cut)
+		}
+		if cut := eval[int](s, cropped); cut > 0 {
+			t.Errorf("%s: %d pictures are cropped on a screen of 390", path, cut)
+		}
+		if shown := eval[int](s, `[...document.querySelectorAll("figure svg.picture, figure canvas")].filter(e => e.getClientRects().length).length`); shown > 1 {
+			t.Errorf("%s shows %d pictures of the same on a screen of 390", path, shown)
 		}
 		if wide := eval[int](s, "document.documentElement.scrollWidth"); wide > 390 {
 			t.Errorf("%s is %d pixels wide on a screen of 390", path, wide)

@@ -58,7 +58,7 @@ func (p *Picture) groups(f *view.Fleet) {
 		}
 		p.Groups[i].Role = Series0 + Role(rank)
 		if p.ByGroup {
-			p.Legend = append(p.Legend, Key{Role: p.Groups[i].Role, Text: w.Key(), Count: w.Pods})
+			p.Legend = append(p.Legend, Key{Role: p.Groups[i].Role, Text: w.Key(), Count: w.Pods, Workload: w.Key()})
 		}
 	}
 	if p.ByGroup && others > 0 {
@@ -210,8 +210,8 @@ func titleOf(n *view.Node) string {
 	if n.Price > 0 {
 		words = append(words, fmt.Sprintf("%.4f USD/h", n.Price))
 	}
-	if n.Code != "" {
-		words = append(words, n.Code)
+	if n.Code != notManaged {
+		words = append(words, reasonOf(n.Code).text)
 	}
 	return strings.Join(words, " · ")
 }

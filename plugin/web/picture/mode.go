@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,14 +58,9 @@ func lookOf(f *view.Fleet, mode Mode) *look {
 	case Zone:
 		l = named(f, func(n *view.Node) string { return cmp.Or(n.Zone, "unknown") })
 	case Capacity:
-		l = named(f, func(n *view.Node) string { return cmp.Or(n.CapacityType, "unknown") })
-		for i := range l.keys {
-			if l.keys[i].Text == "spot" {
-				l.keys[i].Pattern = Hatched
-			}
-		}
+		l = capacities()
 	case Why:
-		l = named(f, func(n *view.Node) string { return cmp.Or(n.Code, "not decided") })
+		l = whys()
 	case Waste:
 		l = wasted(f)
 	case Ages:
@@ -77,7 +73,7 @@ func lookOf(f *view.Fleet, mode Mode) *look {
 				return 0
 			}
 			return 1
-		}, []Key{{Role: Warn, Pattern: Hatched, Text: "drifted"}, {Role: Step0, Text: "matches its pool"}}}
+		}, []Key{{Role: Warn, Pattern: Hatched, Text: "drifted", Class: "drifted"}, {Role: Step0, Text: "matches its pool", Class: "matching"}}}
 	default:
 		l = stepped([]string{"under 25%", "25 to 50%", "50 to 75%", "75 to 90%", "90% and more"}, func(n *view.Node) int {
 			return below(n.Share(), 0.25, 0.5, 0.75, 0.9)
@@ -104,7 +100,7 @@ func below[T cmp.Ordered](value T, limits ...T) int {
 func stepped(texts []string, class func(*view.Node) int) *look {
 	l := &look{class: class}
 	for i, text := range texts {
-		l.keys = append(l.keys, Key{Role: Step0 + Role(i), Text: text})
+		l.keys = append(l.keys, Key{Role: Step0 + Role(i), Text: text, Class: strconv.Itoa(i)})
 	}
 	return l
 }
@@ -126,7 +122,44 @@ func wasted(f *view.Fleet) *look {
 	return stepped(texts, func(n *view.Node) int { return below(n.Waste(), limits...) })
 }
 
-// named returns a look of a class for each name, the most frequent first. Names beyond the series share the last class.
+// capacities returns the look of capacity types, whose colors are those of the map.
+func capacities() *look {
+	kinds := []string{"on-demand", "spot", "reserved"}
+	l := &look{class: func(n *view.Node) int {
+		if at := slices.Index(kinds, n.CapacityType); at >= 0 {
+			return at
+		}
+		return len(kinds)
+	}}
+	for _, kind := range kinds {
+		role, pattern := capacityRole(kind)
+		l.keys = append(l.keys, Key{Role: role, Pattern: pattern, Text: kind, Class: kind})
+	}
+	l.keys = append(l.keys, Key{Role: Neutral, Text: "unknown", Class: "unknown"})
+	return l
+}
+
+// Legend returns the classes of a mode other than Workload, with the number of nodes of each.
+func Legend(f *view.Fleet, mode Mode) []Key { return lookOf(f, mode).legend() }
+
+// Only returns the fleet in which nodes are Other that are not of a class of the mode. A class that does not exist selects all.
+func Only(f *view.Fleet, mode Mode, class string) *view.Fleet {
+	l := lookOf(f, mode)
+	at := slices.IndexFunc(l.keys, func(k Key) bool { return k.Class == class })
+	if class == "" || at < 0 {
+		return f
+	}
+	only := *f
+	only.Nodes = slices.Clone(f.Nodes)
+	for i := range only.Nodes {
+		n := &only.Nodes[i]
+		n.Other = n.Other || l.class(n) != at
+	}
+	return &only
+}
+
+// named returns a look of a class for each name: the most frequent ones in the order of their names, so that a color stays
+// when counts change. Names beyond the series share the last class.
 func named(f *view.Fleet, name func(*view.Node) string) *look {
 	counts := map[string]int{}
 	for i := range f.Nodes {
@@ -135,15 +168,16 @@ func named(f *view.Fleet, name func(*view.Node) string) *look {
 	list := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
 	})
+	slices.Sort(list[:min(len(list), series)])
 	l, at := &look{}, map[string]int{}
 	for i, text := range list {
 		if at[text] = i; i < series {
-			l.keys = append(l.keys, Key{Role: Series0 + Role(i), Text: text})
+			l.keys = append(l.keys, Key{Role: Series0 + Role(i), Text: text, Class: "=" + text})
 			continue
 		}
 		at[text] = series
 		if i == series {
-			l.keys = append(l.keys, Key{Role: Neutral, Pattern: Dotted, Text: "others"})
+			l.keys = append(l.keys, Key{Role: Neutral, Pattern: Dotted, Text: "others", Class: "others"})
 		}
 	}
 	if len(l.keys) == 0 {

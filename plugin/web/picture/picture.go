@@ -100,6 +100,10 @@ type Key struct {
 	Text    string  `json:"text"`
 	// Count is how many boxes it applies to; negative for none.
 	Count int `json:"count"`
+	// Class is its name in addresses, by which the boxes can be filtered; empty for none. Workload is the workload that it
+	// stands for.
+	Class    string `json:"-"`
+	Workload string `json:"-"`
 }
 
 // The measures of text, in pixels.

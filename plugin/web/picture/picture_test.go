@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/web/picture"
@@ -285,5 +286,61 @@ func TestWire(t *testing.T) {
 		if x := int(binary.LittleEndian.Uint16(columns[2*i:])); x != b.X {
 			t.Fatalf("box %d is at %d, want %d", i, x, b.X)
 		}
+	}
+}
+
+// TestReasons: each reason for which a node stays has one color and pattern in every fleet, and words that are no code. A click
+// on its entry of the legend selects its nodes.
+func TestReasons(t *testing.T) {
+	codes := []string{"PDBBlocks", "NoSaving", "BudgetExhausted", "NodeProtected", "Proposed", "", "NeverHeardOf"}
+	looks, classes := map[string]picture.Key{}, map[string]string{}
+	for n := 1; n <= len(codes); n++ { // fleets of different reasons and numbers
+		f := &view.Fleet{}
+		for i, code := range codes[:n] {
+			for j := range n - i {
+				f.Nodes = append(f.Nodes, view.Node{Name: fmt.Sprint(code, j), Code: code})
+			}
+		}
+		f.Normalize()
+		for _, key := range picture.Legend(f, picture.Why) {
+			count := key.Count
+			key.Count = 0
+			if before, known := looks[key.Text]; known && before != key {
+				t.Errorf("%s is %+v in one fleet, %+v in another", key.Text, before, key)
+			}
+			looks[key.Text], classes[key.Class] = key, key.Text
+			if strings.IndexFunc(key.Text, unicode.IsUpper) == 0 {
+				t.Errorf("%q is no word", key.Text)
+			}
+			if kept := picture.Only(f, picture.Why, key.Class).Kept(); len(kept.Nodes) != count {
+				t.Errorf("the class of %q has %d nodes, the legend says %d", key.Text, len(kept.Nodes), count)
+			}
+		}
+	}
+	if len(looks) != len(codes) || len(classes) != len(codes) {
+		t.Errorf("%d looks and %d classes of %d codes", len(looks), len(classes), len(codes))
+	}
+	drawn := map[[2]int]string{}
+	for _, key := range looks {
+		at := [2]int{int(key.Role), int(key.Pattern)}
+		if other, twice := drawn[at]; twice {
+			t.Errorf("%q and %q look the same", key.Text, other)
+		}
+		drawn[at] = key.Text
+	}
+}
+
+// TestPlanWithoutHoles: in the fleet of today, the places of a pool are taken from the left without a gap, whatever steps add.
+func TestPlanWithoutHoles(t *testing.T) {
+	p := picture.Plan(planned(), 0, 1000)
+	right := map[int]int{} // where the last box of a line ends
+	for _, b := range p.Boxes {
+		if b.X >= 500 {
+			continue // the fleet after the steps
+		}
+		if gap := b.X - right[b.Y]; gap > 3 {
+			t.Errorf("a gap of %d pixels before %s", gap, b.Row)
+		}
+		right[b.Y] = b.X + b.W
 	}
 }

@@ -1,7 +1,9 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
@@ -20,6 +22,7 @@ func Plan(plan *view.Plan, step, width int) *Picture {
 		half = width
 	}
 	all := sectionsOf(plan.Fleet)
+	addedLast(plan, all)
 	measure := &Picture{Width: half}
 	unit := measure.unit(all, fleetHeight-80)
 	p := &Picture{Width: width, Name: fmt.Sprintf("the fleet of today, and after %d of %s", step, plural(len(plan.Steps), "step"))}
@@ -28,7 +31,14 @@ func Plan(plan *view.Plan, step, width int) *Picture {
 		p.Labels = append(p.Labels, Label{X: x, Y: y + 14, Text: fit(title, half, titleSize), Size: titleSize, Bold: true, Role: Ink})
 		y += headHeight
 		for _, s := range all {
-			p.Labels = append(p.Labels, Label{X: x, Y: y + 14, Text: fit(s.pool, half, smallSize), Size: smallSize, Role: Muted})
+			there := 0
+			for _, n := range s.nodes {
+				if now := nodes[n.Name]; now != nil && now.Change != view.Removed {
+					there++
+				}
+			}
+			p.Labels = append(p.Labels, Label{X: x, Y: y + 14, Text: fit(s.pool+" · "+plural(there, "node"), half, smallSize), Size: smallSize,
+				Role: Muted})
 			y = flow(s, half, y, unit, func(n *view.Node, dx, dy, side int) {
 				if now := nodes[n.Name]; now != nil {
 					p.Boxes = append(p.Boxes, planned(now, x+dx, dy, side))
@@ -50,6 +60,20 @@ func Plan(plan *view.Plan, step, width int) *Picture {
 		Text: "removed", Count: -1}}
 	p.groups(plan.Fleet)
 	return p
+}
+
+// addedLast puts the nodes that steps add behind the others of their pool, in the order of the steps: the place of one that
+// does not exist yet is no gap between others.
+func addedLast(plan *view.Plan, sections []section) {
+	added := map[string]int{}
+	for i := range plan.Steps {
+		for _, name := range plan.Steps[i].Add {
+			added[name] = i + 1
+		}
+	}
+	for _, s := range sections {
+		slices.SortStableFunc(s.nodes, func(a, b *view.Node) int { return cmp.Compare(added[a.Name], added[b.Name]) })
+	}
 }
 
 func planFigures(plan *view.Plan, step int) view.Figures {

@@ -51,7 +51,7 @@ func capacityKeys(places []view.Place) []Key {
 		}
 		if nodes > 0 {
 			role, pattern := capacityRole(kind)
-			keys = append(keys, Key{role, pattern, kind, nodes})
+			keys = append(keys, Key{Role: role, Pattern: pattern, Text: kind, Count: nodes})
 		}
 	}
 	return append(keys, Key{Role: Empty, Text: "not requested by pods", Count: -1})
