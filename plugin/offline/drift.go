@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -44,7 +47,7 @@ func (o *Manifests) applyDrift(before *Manifests) {
 		case reason == "" && lacks != "":
 			o.undrifted = append(o.undrifted, unknownDrift{made.Status.NodeName, pool.Name, lacks})
 		}
-		o.claims[i].object = withDrift(c.object, reason)
+		o.claims[i].object = withDrift(c.object, reason, o.now)
 	}
 }
 
@@ -91,8 +94,10 @@ func requirementsByKey(pool *karpv1.NodePool) map[string]*karpv1.NodePool {
 	return by
 }
 
-// withDrift returns the claim with the reason of its drift. Without one, reasons that only a cloud finds are kept.
-func withDrift(claim *karpv1.NodeClaim, reason string) *karpv1.NodeClaim {
+// withDrift returns the claim with the reason of its drift. Without one, reasons that only a cloud finds are kept. A
+// claim that had not drifted drifts from now on: the clock of this machine would order the nodes as they are in the
+// files.
+func withDrift(claim *karpv1.NodeClaim, reason string, now time.Time) *karpv1.NodeClaim {
 	known := claim.Condition(karpv1.ConditionDrifted)
 	found := []string{karpv1.ReasonNodePoolDrifted, karpv1.ReasonRequirementsDrifted, awsv1.ReasonNodeClassDrift}
 	if reason == "" && !(known.IsTrue() && slices.Contains(found, known.Reason)) {
@@ -103,6 +108,11 @@ func withDrift(claim *karpv1.NodeClaim, reason string) *karpv1.NodeClaim {
 		_ = claim.StatusConditions().Clear(karpv1.ConditionDrifted)
 	} else {
 		claim.StatusConditions().SetTrueWithReason(karpv1.ConditionDrifted, reason, reason)
+		for i := range claim.Status.Conditions {
+			if c := &claim.Status.Conditions[i]; c.Type == karpv1.ConditionDrifted && !known.IsTrue() {
+				c.LastTransitionTime = metav1.NewTime(now)
+			}
+		}
 	}
 	return claim
 }
