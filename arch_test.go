@@ -49,6 +49,7 @@ var pureStandard = []string{
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
 	"./plugin/doctor", "./internal/legacy/migrate", "./plugin/bill", "./plugin/billing", "./plugin/offline", "./plugin/top",
+	"./plugin/podusage",
 	"./plugin/panel", "./plugin/history/...", "./plugin/viewer", "./plugin/web/...",
 	"./plugin/admission/...", // the API server's validation, for migrate and simulate
 	"./internal/testing/...", "./cloud/cloudtest",
@@ -559,8 +560,13 @@ var importRules = []importRule{
 		because: "a bill is plain data: terminal, page and report show the same rows",
 	},
 	{
+		from:    "./plugin/podusage",
+		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/..."},
+		because: "usage is what objects say; who reads them, and what pods cost, is not its business",
+	},
+	{
 		from:    "./plugin/billing",
-		only:    append([]string{"./internal/engine/allocation", "./internal/engine/model", "./plugin/bill"}, pureStandard...),
+		only:    append([]string{"./internal/engine/allocation", "./internal/engine/model", "./internal/engine/quantity", "./plugin/bill"}, pureStandard...),
 		because: "a bill follows from a snapshot, wherever that was read",
 	},
 	{

@@ -95,6 +95,8 @@ type Row struct {
 	// CPU in millicores and Memory in bytes: what the pods request, or what no pod requests.
 	CPU    int64 `json:"cpuMillicores"`
 	Memory int64 `json:"memoryBytes"`
+	// Use is what the pods use; nil if that is not known.
+	Use *Use `json:"use,omitempty"`
 	// PerHour and PerMonth are the price.
 	PerHour  USD `json:"pricePerHour"`
 	PerMonth USD `json:"pricePerMonth"`
@@ -113,6 +115,8 @@ type Bill struct {
 	Nodes         int `json:"nodes"`
 	UnknownPrices int `json:"unknownPrices,omitempty"`
 	Unmanaged     int `json:"nodesWithoutClaim,omitempty"`
+	// Usage is what is known of the usage of pods; nil if it was not asked for.
+	Usage *Usage `json:"usage,omitempty"`
 	// Filtered is the text of Filter, and Shown the price of the rows that contain it; empty and nil without one.
 	Filtered string `json:"filter,omitempty"`
 	Shown    *USD   `json:"shownPerHour,omitempty"`

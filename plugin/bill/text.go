@@ -10,15 +10,19 @@ import (
 
 // Columns returns the columns of the rows, the most important ones first.
 func (b *Bill) Columns() []table.Column[Row] {
-	return []table.Column[Row]{
+	share := table.Column[Row]{Title: "SHARE", Right: true, Cell: func(r *Row) string { return table.Percent(b.Share(r)) }}
+	count := table.Column[Row]{Title: "PODS", Right: true, Cell: pods}
+	list := []table.Column[Row]{
 		{Title: strings.TrimSpace(strings.ToUpper(b.By) + " " + b.Label), Cell: b.Title},
 		{Title: "USD/H", Right: true, Cell: func(r *Row) string { return r.PerHour.Text(4) }},
 		{Title: "USD/MONTH", Right: true, Cell: func(r *Row) string { return r.PerMonth.Text(2) }},
-		{Title: "SHARE", Right: true, Cell: func(r *Row) string { return table.Percent(b.Share(r)) }},
-		{Title: "PODS", Right: true, Cell: func(r *Row) string { return pods(r) }},
-		{Title: "CPU", Right: true, Cell: func(r *Row) string { return Cores(r.CPU) }},
-		{Title: "MEMORY", Right: true, Cell: func(r *Row) string { return Bytes(r.Memory) }},
 	}
+	if b.Usage != nil && b.Usage.Unknown == "" {
+		return append(list, useColumns()...)
+	}
+	return append(list, share, count,
+		table.Column[Row]{Title: "CPU", Right: true, Cell: func(r *Row) string { return Cores(r.CPU) }},
+		table.Column[Row]{Title: "MEMORY", Right: true, Cell: func(r *Row) string { return Bytes(r.Memory) }})
 }
 
 func pods(r *Row) string {
@@ -39,7 +43,7 @@ func Bytes(n int64) string {
 			if unit == "" || value >= 100 {
 				return strconv.FormatFloat(value, 'f', 0, 64) + unit
 			}
-			return strconv.FormatFloat(value, 'f', 1, 64) + unit
+			return strings.TrimSuffix(strconv.FormatFloat(value, 'f', 1, 64), ".0") + unit
 		}
 		value /= 1024
 	}
@@ -82,5 +86,5 @@ func (b *Bill) Summary() []string {
 	if b.Unmanaged > 0 {
 		lines = append(lines, fmt.Sprintf("without %s that no NodePool launched, and their pods", counted(b.Unmanaged, "node")))
 	}
-	return lines
+	return append(lines, b.usageLines()...)
 }

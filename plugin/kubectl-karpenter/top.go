@@ -34,6 +34,8 @@ type view struct {
 	cost     billFlags
 	// by is what the cost is shared by, nil for not at all.
 	by *bill.Grouping
+	// printing means that the fleet is read once, to be printed.
+	printing bool
 	// now is the clock.
 	now func() time.Time
 }
@@ -114,7 +116,7 @@ func (v *view) run(ctx context.Context, in io.Reader, out, progress io.Writer) e
 			Sort: v.sort, Reverse: v.reverse, Filter: v.filter}
 		return program.Run(ctx)
 	}
-	v.progress, v.in = progress, in
+	v.progress, v.in, v.printing = progress, in, true
 	fleet, err := v.fleet(ctx)
 	if err != nil {
 		return err
@@ -151,11 +153,16 @@ func isTerminal(out io.Writer) bool {
 func (v *view) fleet(ctx context.Context) (*top.Fleet, error) {
 	v.reading.Lock()
 	defer v.reading.Unlock()
+	v.live.Usage = v.cost.usage
 	w, err := v.read(ctx, v.now())
 	if err != nil {
 		return nil, err
 	}
-	return w.Fleet(&v.policy, v.live.Namespace, v.by), nil
+	fleet := w.Fleet(&v.policy, v.live.Namespace, v.by)
+	if v.cost.usage && v.printing {
+		err = rightSize(ctx, fleet.Bill, w.Overview(&v.policy))
+	}
+	return fleet, err
 }
 
 // explain reads the cluster, and returns what the verb explain prints about a row.

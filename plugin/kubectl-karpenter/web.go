@@ -155,6 +155,7 @@ func (f *pageFlags) overview(in io.Reader) func(context.Context) (*offline.Overv
 		if err != nil {
 			return nil, err
 		}
+		f.live.Usage = f.cost.usage
 		w, err := source.Read(ctx, f.policy)
 		if err != nil {
 			return nil, err

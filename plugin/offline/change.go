@@ -18,6 +18,8 @@ import (
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/plugin/bill"
+	"github.com/karpenter-go/karpenter/plugin/podusage"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
@@ -42,6 +44,8 @@ type Change struct {
 	unprotected map[string]bool
 	// pools changes a copy of each pool, nil for none.
 	pools func(*karpv1.NodePool)
+	// rightSized sets the requests of each workload's pods to what fits their usage. DaemonSets keep theirs.
+	rightSized bool
 }
 
 // mostAdded is the maximum number of pods that a change adds.
@@ -74,6 +78,9 @@ func (o *Manifests) With(c *Change) (*Manifests, error) {
 	}
 	if len(c.unprotected) > 0 {
 		changed.unprotect(c.unprotected)
+	}
+	if c.rightSized {
+		changed.rightSize()
 	}
 	if err := changed.addPods(c); err != nil {
 		return nil, err
@@ -147,6 +154,29 @@ func (o *objects) unprotect(names map[string]bool) {
 			o.claims[i].object = &claim
 		}
 	}
+}
+
+// rightSize sets the requests of the pods whose usage is known.
+func (o *objects) rightSize() {
+	pods := make([]*corev1.Pod, len(o.pods))
+	for i, p := range o.pods {
+		pods[i] = p.object
+	}
+	sized, changed := o.usage.RightSize(pods, func(p *corev1.Pod) string {
+		switch {
+		case ownedByNode(p), karpv1.EndedPod(p):
+			return ""
+		case workloadNameOf(p) == "":
+			return key(p)
+		}
+		return workloadNameOf(p)
+	})
+	o.pods = slices.Clone(o.pods)
+	for i := range o.pods {
+		o.pods[i].object = sized[i]
+	}
+	o.templates = nil // new pods have the same requests
+	o.rightSized = changed
 }
 
 // addPods adds the pods of the change, unschedulable so far.
@@ -332,6 +362,29 @@ func (o *Overview) WhatIf(ctx context.Context, c *Change, tell func(*WhatIf)) (*
 	answer.Warnings, _ = warnings(o, other)
 	answer.Cost = other.costOf(other.rest)
 	return answer, nil
+}
+
+// RightSized returns what the fleet at rest would cost with the requests that fit the usage of pods; nil if no usage is
+// known. It ends early with the context.
+func (o *Overview) RightSized(ctx context.Context) (*bill.RightSized, error) {
+	if len(o.w.usage) == 0 {
+		return nil, nil
+	}
+	other, err := o.changed(&Change{rightSized: true})
+	if err != nil {
+		return nil, err
+	}
+	without, err := o.Plan(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	with, err := other.Plan(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	saving := without.After.Price - with.After.Price
+	return &bill.RightSized{Pods: other.w.rightSized, Percent: podusage.Percent, AtRest: without.After.Price, Fit: with.After.Price,
+		Saving: saving, SavingPerMonth: saving * view.HoursPerMonth, Homeless: with.Homeless, HomelessNow: without.Homeless}, nil
 }
 
 // lose records the loss of nodes as a step.

@@ -26,6 +26,7 @@ import (
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
+	"github.com/karpenter-go/karpenter/plugin/podusage"
 )
 
 // Cluster selects the cluster to read and its cloud provider.
@@ -38,7 +39,9 @@ type Cluster struct {
 	ReservedENIs   int64
 	// Jobs also reads Jobs, which no decision depends on: they show which CronJob a pod belongs to.
 	Jobs bool
-	aws  awsPrices
+	// Usage also reads what pods use, where the API server serves metrics.k8s.io.
+	Usage bool
+	aws   awsPrices
 	// same is the client of both inputs of a comparison.
 	same *sameLists
 }
@@ -76,6 +79,11 @@ func (l *Cluster) read(ctx context.Context, o *Manifests, instanceTypes string) 
 			return err
 		}
 	}
+	if l.Usage {
+		if err := l.readUsage(ctx, c, o); err != nil {
+			return err
+		}
+	}
 	if err := l.readBuffers(ctx, c, o); err != nil {
 		return err
 	}
@@ -83,6 +91,22 @@ func (l *Cluster) read(ctx context.Context, o *Manifests, instanceTypes string) 
 		return err
 	}
 	return l.readCatalogs(ctx, c, o, instanceTypes)
+}
+
+// readUsage reads what pods use. An API server that does not serve it, or not now, is no error.
+func (l *Cluster) readUsage(ctx context.Context, c client.Client, o *Manifests) error {
+	err := l.list(ctx, c, o, &podusage.PodMetricsList{})
+	switch {
+	case apierrors.IsNotFound(err):
+		o.noUsage = "no " + podusage.GroupVersion.Group + ": the API server does not serve it; metrics-server is a common source"
+	case apierrors.IsServiceUnavailable(err):
+		o.noUsage = "no " + podusage.GroupVersion.Group + ": its server does not answer now"
+	case err != nil:
+		return err
+	case o.lacks(usageResource):
+		o.noUsage = "no " + podusage.GroupVersion.Group + ": listing " + usageResource + " is not allowed"
+	}
+	return nil
 }
 
 // liveLists returns the kinds that a decision depends on.
@@ -108,6 +132,9 @@ func (l *Cluster) connect() (client.Client, error) {
 	scheme, err := api.NewScheme()
 	if err != nil {
 		return nil, err
+	}
+	if err := podusage.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("registering kinds: %w", err)
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: liveKinds()})
 	if err != nil {
@@ -141,6 +168,7 @@ func liveKinds() meta.RESTMapper {
 	// The guess of the plural would be nodeoverlaies.
 	m.AddSpecific(karpv1alpha1.GroupVersion.WithKind(karpv1alpha1.Kind), karpv1alpha1.GroupVersion.WithResource("nodeoverlays"),
 		karpv1alpha1.GroupVersion.WithResource("nodeoverlay"), meta.RESTScopeRoot)
+	m.AddSpecific(podusage.GroupVersion.WithKind("PodMetrics"), podusage.Resource, podusage.Resource, meta.RESTScopeNamespace)
 	add(autoscalingv1beta1.GroupVersion, meta.RESTScopeNamespace, autoscalingv1beta1.Kind)
 	add(autoscalingv1beta1.GroupVersion, meta.RESTScopeRoot, autoscalingv1beta1.KindQuota)
 	add(kwokv1alpha1.GroupVersion, meta.RESTScopeRoot, "KWOKNodeClass")

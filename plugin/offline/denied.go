@@ -10,6 +10,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
+	"github.com/karpenter-go/karpenter/plugin/podusage"
 	"github.com/karpenter-go/karpenter/plugin/viewer"
 )
 
@@ -18,6 +19,9 @@ const (
 	awsClasses  = "ec2nodeclasses." + awsv1.Group
 	kwokClasses = "kwoknodeclasses." + kwokv1alpha1.Group
 )
+
+// usageResource is the usage of pods, as a role names it.
+var usageResource = podusage.Resource.GroupResource().String()
 
 // effects are how an answer differs without a kind. A kind that is not listed here is required.
 var effects = map[string]string{
@@ -41,6 +45,7 @@ var effects = map[string]string{
 	"capacitybuffers." + autoscalingv1beta1.Group: "no room of CapacityBuffers is planned, and none keeps a node",
 	"capacityquotas." + autoscalingv1beta1.Group:  "CapacityQuotas limit nothing",
 	awsClasses:                                    "what pools of the kind EC2NodeClass can launch is not known",
+	usageResource:                                 "the usage of pods is not known",
 	kwokClasses:                                   "what pools of the kind KWOKNodeClass can launch is not known",
 }
 

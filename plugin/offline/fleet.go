@@ -17,6 +17,7 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/billing"
 	"github.com/karpenter-go/karpenter/plugin/panel"
+	"github.com/karpenter-go/karpenter/plugin/podusage"
 	"github.com/karpenter-go/karpenter/plugin/top"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
@@ -45,9 +46,27 @@ func (o *Manifests) Fleet(p *Policy, namespace string, by *bill.Grouping) *top.F
 	figures := figuresOf(d.snap, p.disruptOptions(), all)
 	fleet.PricePerHour, fleet.Unpriced, fleet.LowerBoundPerHour = figures.PricePerHour, figures.UnknownPrices, usd(least)
 	if by != nil {
-		fleet.Bill = billing.Of(d.snap, *by)
+		fleet.Bill = o.bill(d.snap, *by)
 	}
 	return fleet
+}
+
+// bill returns whom the cost of the nodes is for, with the usage of pods if that is asked for.
+func (o *Manifests) bill(snap *model.Snapshot, g bill.Grouping) *bill.Bill {
+	why := o.noUsage
+	switch {
+	case !o.wantsUsage:
+		return billing.Of(snap, g, nil)
+	case len(o.usage) > 0:
+		return billing.Of(snap, g, o.usage.Of)
+	case why == "" && o.whole:
+		why = "no " + podusage.GroupVersion.Group + ": it has no usage of any pod yet"
+	case why == "":
+		why = "no " + podusage.GroupVersion.Group + ": no PodMetrics are among the files"
+	}
+	b := billing.Of(snap, g, nil)
+	b.Usage = &bill.Usage{Unknown: why}
+	return b
 }
 
 func share(used, usable quantity.Vector, r quantity.Resource) float64 {

@@ -29,6 +29,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/plugin/podusage"
 	"github.com/karpenter-go/karpenter/plugin/review"
 )
 
@@ -78,6 +79,9 @@ type objects struct {
 	ipv6         bool
 	// refused are pools of files that the API server would reject, and why.
 	refused []refusedPool
+	// usage is what pods use. rightSized is how many pods have requests that fit it in place of their own.
+	usage      podusage.Usage
+	rightSized int
 	// priorities are the values by priority class. ordinary is that of pods without a class, nil for 0: the lowest of
 	// the classes with globalDefault.
 	priorities map[string]int32
@@ -134,6 +138,9 @@ type reading struct {
 	// differ from the other input.
 	taken   map[string]metav1.Object
 	changes []review.Change
+	// wantsUsage means that answers have what pods use, and noUsage is why that is not known.
+	wantsUsage bool
+	noUsage    string
 	// undrifted are the nodes of which it is not known whether they drift.
 	undrifted []unknownDrift
 }
@@ -157,13 +164,13 @@ func newManifests() (*Manifests, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme,
 		schedulingv1.AddToScheme, nodev1.AddToScheme, storagev1.AddToScheme, policyv1.AddToScheme, karpv1.AddToScheme, awsv1.AddToScheme,
-		karpv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme} {
+		karpv1alpha1.AddToScheme, autoscalingv1beta1.AddToScheme, podusage.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering kinds: %w", err)
 		}
 	}
 	return &Manifests{
-		objects: objects{others: newOthers(), buffers: newBuffers(), classesOfAWS: map[string]classOfAWS{},
+		objects: objects{others: newOthers(), buffers: newBuffers(), usage: podusage.Usage{}, classesOfAWS: map[string]classOfAWS{},
 			priorities: map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}},
 		remarks: remarks{passed: map[string]int{}},
 		reading: reading{mostPods: MostPods, seen: map[string]string{}, generated: map[string]bool{}, scheme: scheme,
@@ -265,6 +272,8 @@ func (o *Manifests) sort(origin string, object runtime.Object, live bool) bool {
 		o.buffers.objects = append(o.buffers.objects, sourced[*autoscalingv1beta1.CapacityBuffer]{object, origin, live})
 	case *autoscalingv1beta1.CapacityQuota:
 		o.quotas = append(o.quotas, sourced[*autoscalingv1beta1.CapacityQuota]{object, origin, live})
+	case *podusage.PodMetrics:
+		o.usage.Add(object)
 	case *corev1.PodTemplate: // kept by refer
 	case *corev1.ResourceQuota:
 		o.buffers.quotas[object.Namespace] = append(o.buffers.quotas[object.Namespace], *object)

@@ -63,7 +63,7 @@ func (o *Manifests) Overview(p *Policy) *Overview {
 }
 
 // Bill returns whom the cost of the nodes is for.
-func (o *Overview) Bill(g bill.Grouping) *bill.Bill { return billing.Of(o.snap, g) }
+func (o *Overview) Bill(g bill.Grouping) *bill.Bill { return o.w.bill(o.snap, g) }
 
 // CostLabels returns the keys of labels by which the cost can be shared, those of most pods first.
 func (o *Overview) CostLabels() []string { return billing.Labels(o.snap) }

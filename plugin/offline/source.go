@@ -91,7 +91,7 @@ func (s *Source) Read(ctx context.Context, p Policy) (*Manifests, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.keep = s.Keep
+	o.keep, o.wantsUsage = s.Keep, s.Cluster.Usage
 	if s.compare {
 		o.taken = map[string]metav1.Object{}
 	}

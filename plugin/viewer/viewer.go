@@ -30,7 +30,7 @@ var resources = []string{
 	"nodes", "pods", "namespaces", "persistentvolumes", "persistentvolumeclaims", "services", "replicationcontrollers", "limitranges", "events",
 	"daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps", "jobs.batch", "cronjobs.batch",
 	"poddisruptionbudgets.policy", "storageclasses.storage.k8s.io", "csinodes.storage.k8s.io",
-	"runtimeclasses.node.k8s.io", "priorityclasses.scheduling.k8s.io",
+	"runtimeclasses.node.k8s.io", "priorityclasses.scheduling.k8s.io", "pods.metrics.k8s.io",
 	"customresourcedefinitions.apiextensions.k8s.io", "validatingwebhookconfigurations.admissionregistration.k8s.io",
 	"mutatingwebhookconfigurations.admissionregistration.k8s.io", "endpointslices.discovery.k8s.io", "leases.coordination.k8s.io",
 }

@@ -39,6 +39,24 @@ func (r *request) groupings(shown bill.Grouping) []option {
 	return list
 }
 
+// rightSized adds what requests that fit the usage of pods would save, which is planned in the background.
+func (v *shown) rightSized(r *request, b *bill.Bill) error {
+	if b.Usage == nil || b.Usage.Unknown != "" {
+		return nil
+	}
+	sized, err, ready := r.reading.rightSized.ask(r.ctx, r.patience)
+	switch {
+	case err != nil:
+		return err
+	case !ready:
+		v.Waiting = "planning with requests that fit the usage"
+		return nil
+	}
+	usage := *b.Usage // of this answer only
+	usage.RightSized, b.Usage = sized, &usage
+	return nil
+}
+
 func showBill(r *request) (*shown, error) {
 	g, known := groupingOf(r.query.Get("by"))
 	if !known {
@@ -50,9 +68,15 @@ func showBill(r *request) (*shown, error) {
 	if g.By == bill.ByLabel {
 		verb = "top --once --cost-label " + quote(g.Label)
 	}
+	if b.Usage != nil {
+		verb += " --usage"
+	}
 	v := &shown{Command: r.command(verb), Sheet: view.BillSheet(b), Picture: picture.Bill(b, r.width)}
 	v.Controls = []control{{Name: "by", Label: "By", Value: groupingText(g), Options: r.groupings(g)},
 		{Name: "q", Label: "Filter", Value: r.query.Get("q")}}
+	if err := v.rightSized(r, b); err != nil {
+		return nil, err
+	}
 	v.Lead = "The price of each node, shared among its pods by what they request: " + strings.Join(b.Summary(), "; ") + "."
 	v.Extra = map[string]any{"bill": b}
 	switch {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/web/picture"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
@@ -57,10 +58,12 @@ type reading struct {
 	fleet   job[*view.Fleet]
 	decided job[*view.Fleet]
 	cost    job[view.Cost]
-	pending job[[]view.Pending]
-	plan    job[*view.Plan]
-	savings job[*view.Savings]
-	pools   job[[]view.Pool]
+	// rightSized is nil without usage.
+	rightSized job[*bill.RightSized]
+	pending    job[[]view.Pending]
+	plan       job[*view.Plan]
+	savings    job[*view.Savings]
+	pools      job[[]view.Pool]
 
 	mu      sync.Mutex
 	texts   map[string]*job[string] // of the panels of pools, by name
@@ -197,6 +200,9 @@ func newReading(o *offline.Overview, number int) *reading {
 	r.decided.compute = func(_ context.Context, tell func(*view.Fleet)) (*view.Fleet, error) {
 		tell(o.Fleet(false))
 		return o.Fleet(true), nil
+	}
+	r.rightSized.compute = func(ctx context.Context, _ func(*bill.RightSized)) (*bill.RightSized, error) {
+		return o.RightSized(ctx)
 	}
 	r.cost.compute = func(context.Context, func(view.Cost)) (view.Cost, error) { return o.Cost(), nil }
 	r.pending.compute = func(context.Context, func([]view.Pending)) ([]view.Pending, error) { return o.Pending(), nil }
