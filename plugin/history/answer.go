@@ -76,7 +76,7 @@ type Total struct {
 	Failed   int `json:"failed"`
 	// Cost is that of the nodes whose price and time are known, USD, nil if there are none; Unpriced counts the others that
 	// had a machine.
-	Cost     *USD `json:"cost,omitempty"`
+	Cost     *USD `json:"cost,omitempty" jsonschema:"type=number"`
 	Unpriced int  `json:"unpriced"`
 	// BeforeLog counts the nodes that were launched before the log begins.
 	BeforeLog int `json:"beforeLog"`
@@ -155,7 +155,7 @@ type Commands struct {
 
 	Commands []*Command `json:"commands"`
 	// Saved is the sum over the commands, USD; nil if none has a saving.
-	Saved *USD `json:"saved,omitempty"`
+	Saved *USD `json:"saved,omitempty" jsonschema:"type=number"`
 }
 
 // Commands returns the commands of the time.
@@ -180,11 +180,11 @@ type Hour struct {
 	From time.Time `json:"from"`
 	// NodeHours are those of all nodes whose times are known. Cost is in USD, Unpriced how many of the nodes have no price.
 	NodeHours float64 `json:"nodeHours"`
-	Cost      USD     `json:"cost"`
+	Cost      USD     `json:"cost" jsonschema:"type=number"`
 	Unpriced  int     `json:"unpriced,omitempty"`
 	// Saved is the sum over the commands for cost until then of the saving per hour times the time since, within the part,
 	// USD.
-	Saved    USD `json:"saved"`
+	Saved    USD `json:"saved" jsonschema:"type=number"`
 	Launched int `json:"launched"`
 	Removed  int `json:"removed"`
 

@@ -60,9 +60,9 @@ type Command struct {
 	Replacements []string `json:"replacements,omitempty"`
 	Pods         int      `json:"pods"`
 	// SavingPerHour is what the fleet costs less afterward, USD per hour; nil if the log does not say it.
-	SavingPerHour *USD `json:"savingPerHour,omitempty"`
+	SavingPerHour *USD `json:"savingPerHour,omitempty" jsonschema:"type=number"`
 	// Saved is the saving until the end of the span, USD: nil as above, and for commands that are not for cost.
-	Saved *USD `json:"saved,omitempty"`
+	Saved *USD `json:"saved,omitempty" jsonschema:"type=number"`
 	// Abandoned is why the command was rolled back; empty if it was not.
 	Abandoned string `json:"abandoned,omitempty"`
 

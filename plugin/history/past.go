@@ -17,7 +17,7 @@ type Node struct {
 	CapacityType string `json:"capacityType,omitempty"`
 	ProviderID   string `json:"providerID,omitempty"`
 	// PricePerHour is in USD; nil if it is not known.
-	PricePerHour *USD `json:"pricePerHour,omitempty"`
+	PricePerHour *USD `json:"pricePerHour,omitempty" jsonschema:"type=number"`
 	// BeforeLog says that the log has nothing of its launch.
 	BeforeLog bool `json:"beforeLog,omitempty"`
 
@@ -45,7 +45,7 @@ type Node struct {
 	// LifetimeSeconds is the time for which the machine is paid until its end or that of the span, Cost what it cost, USD.
 	// They are nil if they are not known.
 	LifetimeSeconds *int64 `json:"lifetimeSeconds,omitempty"`
-	Cost            *USD   `json:"cost,omitempty"`
+	Cost            *USD   `json:"cost,omitempty" jsonschema:"type=number"`
 
 	gone    *time.Time // the Node object is gone
 	failed  bool       // no machine was launched

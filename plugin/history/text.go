@@ -263,18 +263,23 @@ func (a *Hours) Names() []string {
 
 // Text returns the answer as lines that fit a width in characters, 0 for unlimited.
 func (a *NodeLife) Text(width int) string {
-	text := a.span()
-	for _, n := range a.Lives {
-		text += "\n" + n.Timeline()
-	}
-	return table.Wrap(text, width, 21)
+	return table.Wrap(a.span()+Lives(a.Lives), width, 21)
 }
 
 // Names returns the node.
 func (a *NodeLife) Names() []string { return namesOf(a.Lives) }
 
-// Timeline returns what happened to the node as lines.
-func (n *Node) Timeline() string {
+// Lives returns what happened to nodes as lines, each after an empty line; empty without nodes.
+func Lives(nodes []*Node) string {
+	text := ""
+	for _, n := range nodes {
+		text += "\n" + n.timeline()
+	}
+	return text
+}
+
+// timeline returns what happened to the node as lines.
+func (n *Node) timeline() string {
 	head := "node " + n.Name()
 	if n.Node != "" && n.NodeClaim != "" && n.Node != n.NodeClaim {
 		head += ", nodeclaim " + n.NodeClaim
@@ -382,16 +387,16 @@ func (p *Pods) list(before string) string {
 
 // Text returns the answer as lines that fit a width in characters, 0 for unlimited.
 func (a *PodLife) Text(width int) string {
-	return table.Wrap(a.span()+"\npod "+a.Pod+"\n"+a.Timeline(), width, 21)
+	return table.Wrap(a.span()+"\npod "+a.Pod+Stages(a.Stages), width, 21)
 }
 
 // Names returns the pod.
 func (a *PodLife) Names() []string { return []string{"pod/" + a.Pod} }
 
-// Timeline returns what happened to the pod as lines.
-func (a *PodLife) Timeline() string {
+// Stages returns what happened to a pod as lines, after an empty line; empty without stages.
+func Stages(stages []PodStage) string {
 	text := ""
-	for _, s := range a.Stages {
+	for _, s := range stages {
 		name := s.Node
 		if name == "" {
 			name = "of nodeclaim " + s.NodeClaim
@@ -407,6 +412,9 @@ func (a *PodLife) Timeline() string {
 			}
 		}
 		text += s.Time.Format(second) + "  " + what + because(s.Reason, s.CommandID) + "\n"
+	}
+	if text != "" {
+		text = "\n" + text
 	}
 	return text
 }

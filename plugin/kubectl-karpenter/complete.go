@@ -19,7 +19,7 @@ const completionPatience = 3 * time.Second
 // fileFlags are the flags whose values are files or folders.
 var fileFlags = []string{
 	"filename", "instance-types", "capture", "kubeconfig", "certificate-authority", "client-certificate", "client-key",
-	"report", "values", "cluster-ca-bundle", "from",
+	"report", "values", "cluster-ca-bundle", "from", "log",
 }
 
 // enumerations are the values of flags that accept only certain ones.

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karpenter-go/karpenter/plugin/cli"
+	"github.com/karpenter-go/karpenter/plugin/history"
 	"github.com/karpenter-go/karpenter/plugin/offline"
 )
 
@@ -121,6 +122,9 @@ type explanation struct {
 	now string
 	// files is what was read of files last.
 	files *offline.Manifests
+	// logs are files with the controller's log, - for in. past is what they say, once they are read.
+	logs []string
+	past *history.View
 }
 
 // print prints the answer once, or with --watch whenever it changes.
@@ -167,6 +171,7 @@ with the same result share a paragraph.`,
 	}
 	e.addFlags(command.Flags())
 	e.watch.addFlags(command.Flags())
+	e.addLogFlag(command.Flags())
 	addNamespaceFlag(command.Flags(), &e.live.Connection, "namespace of the pod (default: that of the kubeconfig's context)")
 	command.Flags().BoolVarP(&e.everywhere, "all-namespaces", "A", false, "explain the pending pods of all namespaces")
 	return command
@@ -234,15 +239,21 @@ func (e *explanation) run(ctx context.Context, name string, out io.Writer) error
 	}
 	outcome, err := w.ExplainPod(&e.policy, name)
 	if err != nil {
-		return err
+		return e.withPast(err, "pod", name)
 	}
 	namespace, bare, _ := strings.Cut(name, "/")
 	e.addRefusals(ctx, namespace, bare, outcome)
+	if outcome.Past, err = e.pastOfPod(name); err != nil {
+		return err
+	}
 	return printOutcome(outcome, e.output, out)
 }
 
 // runPods explains the pending pods of the namespace, or of all; of one workload if its kind is given.
 func (e *explanation) runPods(ctx context.Context, kind, name string, out io.Writer) error {
+	if err := e.checkLog(""); err != nil {
+		return err
+	}
 	of := offline.Selection{Kind: kind, Name: name}
 	switch {
 	case e.everywhere && e.live.Namespace != "":
@@ -345,11 +356,13 @@ func newExplainNodeCommand() *cobra.Command {
 		Long: `Reads the cluster once, decides as the controller would, and prints what happens to one node, given by its own name or
 that of its NodeClaim: the command that removes it and why, or which pod, PodDisruptionBudget, budget, policy or price
 keeps it, when that could change, and what removing only this node would save. For a node that is being deleted, it
-names the pods that block its drain. Nothing is changed.
+names the pods that block its drain. With --log, what the controller's log says about the node is added. Nothing is
+changed.
 
 Without a name, it prints which nodes would be removed now, and why the others are kept, as "simulate --live --disrupt"
 does.`,
-		Example: "  kubectl karpenter explain node default-x7k2p\n  kubectl karpenter explain node default-x7k2p -o json",
+		Example: "  kubectl karpenter explain node default-x7k2p\n  kubectl karpenter explain node default-x7k2p -o json\n" +
+			"  kubectl logs -n karpenter deploy/karpenter | kubectl karpenter explain node default-x7k2p --log -",
 	})
 }
 
@@ -375,10 +388,16 @@ func newDisruptExplanation(what string, run func(*explanation, context.Context, 
 	e.addFlags(command.Flags())
 	e.watch.addFlags(command.Flags())
 	addDisruptFlags(command.Flags(), &e.policy)
+	if command.Name() == "node" {
+		e.addLogFlag(command.Flags())
+	}
 	return command
 }
 
 func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) error {
+	if err := e.checkLog(name); err != nil {
+		return err
+	}
 	w, err := e.read(ctx, time.Now())
 	if err != nil {
 		return err
@@ -390,6 +409,9 @@ func (e *explanation) runNode(ctx context.Context, name string, out io.Writer) e
 	}
 	outcome, err := e.explainNode(ctx, w, name)
 	if err != nil {
+		return e.withPast(err, "node", name)
+	}
+	if outcome.Past, err = e.pastOfNode(cmp.Or(outcome.NodeClaim, outcome.Node)); err != nil {
 		return err
 	}
 	return printOutcome(outcome, e.output, out)

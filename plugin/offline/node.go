@@ -13,6 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/plugin/history"
 	"github.com/karpenter-go/karpenter/plugin/panel"
 	"github.com/karpenter-go/karpenter/plugin/top"
 )
@@ -70,6 +71,8 @@ type NodeOutcome struct {
 	Assumed []Assumed `json:"assumed,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
+	// Past is what a log of the controller says of the node.
+	Past []*history.Node `json:"past,omitempty"`
 	Gaps
 }
 
@@ -259,7 +262,10 @@ func (d *DisruptDecision) alone(n *model.Node) *AloneOutcome {
 }
 
 // Text returns the outcome as the lines that explain prints.
-func (o *NodeOutcome) Text() string {
+func (o *NodeOutcome) Text() string { return o.result() + history.Lives(o.Past) }
+
+// result returns the lines about the node as it is.
+func (o *NodeOutcome) result() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "node %s", o.Node)
 	if o.Outcome == "Foreign" {

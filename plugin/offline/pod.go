@@ -10,6 +10,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/plugin/history"
 )
 
 // PodOutcome is the result for a pod.
@@ -29,6 +30,8 @@ type PodOutcome struct {
 	Refused string `json:"refused,omitempty"`
 	// PriceSource is the source and the date of a new node's price; omitted for invented prices.
 	PriceSource string `json:"priceSource,omitempty"`
+	// Past is what a log of the controller says of the pod.
+	Past []history.PodStage `json:"past,omitempty"`
 	Gaps
 
 	tree string
@@ -129,7 +132,9 @@ func (o *PodOutcome) Names() []string {
 }
 
 // Text returns the outcome as the lines that explain prints.
-func (o *PodOutcome) Text() string { return o.result() + o.prices() + incomplete(o.Incomplete) }
+func (o *PodOutcome) Text() string {
+	return o.result() + o.prices() + incomplete(o.Incomplete) + history.Stages(o.Past)
+}
 
 // prices returns the line about the source of a new node's price, "" without one.
 func (o *PodOutcome) prices() string {

@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/api/crds"
 	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
 	"github.com/karpenter-go/karpenter/plugin/doctor"
+	"github.com/karpenter-go/karpenter/plugin/history"
 	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/top"
 )
@@ -41,6 +42,11 @@ var outputs = map[string]any{
 	"explain-quota":    offline.QuotaDetails{},
 	"explain-pools":    offline.PoolsOutcome{},
 	"top":              top.Fleet{},
+	"history":          history.Nodes{},
+	"history-node":     history.NodeLife{},
+	"history-pod":      history.PodLife{},
+	"history-commands": history.Commands{},
+	"history-hours":    history.Hours{},
 	"doctor":           doctor.Report{},
 	"migrate-report":   migrate.Report{},
 }
@@ -81,8 +87,8 @@ func TestSchemas(t *testing.T) {
 func outputSchema(t *testing.T, name string, document any) []byte {
 	t.Helper()
 	r := jsonschema.Reflector{RequiredFromJSONSchemaTags: false, ExpandedStruct: true}
-	for _, source := range []string{"plugin/offline", "plugin/top", "plugin/doctor", "internal/cluster/capture", "internal/legacy/migrate",
-		"cloud"} {
+	for _, source := range []string{"plugin/offline", "plugin/top", "plugin/history", "plugin/doctor", "internal/cluster/capture",
+		"internal/legacy/migrate", "cloud"} {
 		err := r.AddGoComments("github.com/karpenter-go/karpenter/test/schemas", "../../"+source, jsonschema.WithFullComment())
 		if err != nil {
 			t.Fatal(err)

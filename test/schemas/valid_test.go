@@ -131,7 +131,12 @@ func TestDocuments(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	const log = "../../internal/testing/world/testdata/life.log"
 	for name, arguments := range map[string][]string{
+		"history":          {"history", "-f", log, "-o", "json"},
+		"history-commands": {"history", "commands", "-f", log, "-o", "json"},
+		"history-hours":    {"history", "--by", "hour", "-f", log, "-o", "json"},
+		"history-pod":      {"history", "pod", "default/batch-9", "-f", log, "-o", "json"},
 		"simulate":         {"simulate", "-f", file, "-o", "json"},
 		"simulate-disrupt": {"simulate", "-f", file, "--disrupt", "-o", "json"},
 	} {
