@@ -3,10 +3,13 @@ package offline
 import (
 	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
@@ -33,6 +36,10 @@ type savings struct {
 	list func() []blocker
 }
 
+// savingsAtOnce is how many savings are computed at the same time, if there are as many processors. Each has a snapshot of its
+// own, which takes about 100 MiB with 5,000 nodes.
+const savingsAtOnce = 4
+
 // Savings returns what keeps nodes with the price of these nodes, the highest first, and by how much the fleet at rest is
 // cheaper without each. It computes savings in this order, and stops when that took longer than a time; a further call goes
 // on. It ends early with the context. tell is given what is known after each.
@@ -52,36 +59,50 @@ func (o *Overview) Savings(ctx context.Context, longest time.Duration, tell func
 	if err != nil {
 		return nil, err
 	}
-	for i, began := 0, time.Now(); i < len(list); i++ {
+	var telling sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(min(savingsAtOnce, runtime.GOMAXPROCS(0)))
+	stopped, began := false, time.Now()
+	for i := range list {
 		b := &list[i]
 		if b.Known || b.lift == nil {
 			continue
 		}
-		if time.Since(began) > longest {
-			stopped := s.soFar()
-			stopped.Stopped = true
-			return stopped, nil
+		if stopped = time.Since(began) > longest; stopped {
+			break
 		}
-		if err := o.lift(ctx, b, base); err != nil {
-			return nil, err
-		}
-		tell(s.soFar())
+		group.Go(func() error { // waits while as many are computed
+			err := o.lift(ctx, b, base)
+			telling.Lock()
+			defer telling.Unlock()
+			if err == nil {
+				tell(s.soFar())
+			}
+			return err
+		})
 	}
-	return s.soFar(), nil
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	known := s.soFar()
+	known.Stopped = stopped
+	return known, nil
 }
 
 // Blockers returns what keeps nodes with the price of these nodes, without waiting for savings.
 func (o *Overview) Blockers() *view.Savings { return o.saved.soFar() }
 
-// lift computes the saving without the blocker. One that cannot be lifted is listed without a saving from then on.
+// lift computes the saving without the blocker: what the fleet at rest costs, less what it costs when the plan goes on
+// from there without the blocker. One that cannot be lifted is listed without a saving from then on.
 func (o *Overview) lift(ctx context.Context, b *blocker, base *view.Plan) error {
 	changed, refused := o.changed(b.lift)
-	var lifted *view.Plan
+	saving := 0.0
 	if refused == nil {
-		var err error
-		if lifted, err = changed.Plan(ctx, nil); err != nil {
+		r := newPlanRecorder(changed, changed.after(o))
+		if err := r.removeAll(ctx, nil); err != nil {
 			return err
 		}
+		saving = base.After.Price - figuresFor(r.d.figures(r.d.last)).Price
 	}
 	o.saved.mu.Lock()
 	defer o.saved.mu.Unlock()
@@ -89,8 +110,14 @@ func (o *Overview) lift(ctx context.Context, b *blocker, base *view.Plan) error 
 		b.lift = nil
 		return nil
 	}
-	b.Saving, b.Known = max(0, base.After.Price-lifted.After.Price), true
+	b.Saving, b.Known = max(0, saving), true
 	return nil
+}
+
+// after returns the snapshot as it would be if the plan of another overview, of the same nodes and pods, had been carried
+// out before the objects became these.
+func (o *Overview) after(other *Overview) *model.Snapshot {
+	return at(disruption.Transfer(other.snap, other.rest, o.snap), other.rest.Now, o.w.poolObjects())
 }
 
 // soFar returns what is known of the blockers now.
