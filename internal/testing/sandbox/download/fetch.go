@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path"
@@ -27,8 +26,8 @@ type Client struct {
 	// Mirror is the URL under which the archives are, by their paths. If it is empty, it is the place where each product
 	// publishes its releases.
 	Mirror string
-	// Connect, Answer and Stall are how long a connection, the first byte of an answer and each further byte may take.
-	Connect, Answer, Stall time.Duration
+	// Answer and Stall are how long the begin of an answer, connection and redirects included, and each further byte may take.
+	Answer, Stall time.Duration
 	// Tries is how often in a row a transfer may end without a further byte; Pause is the time before the second try, and
 	// grows with each.
 	Tries int
@@ -37,10 +36,9 @@ type Client struct {
 	Progress func(string)
 }
 
-// NewClient returns a client that finds out within five seconds, or eight if it has to wait for a name, that there is no
-// network.
+// NewClient returns a client that finds out within five seconds that there is no network.
 func NewClient(mirror string, progress func(string)) *Client {
-	return &Client{Mirror: mirror, Connect: 3 * time.Second, Answer: 5 * time.Second, Stall: 15 * time.Second,
+	return &Client{Mirror: mirror, Answer: 5 * time.Second, Stall: 15 * time.Second,
 		Tries: 4, Pause: 500 * time.Millisecond, Progress: progress}
 }
 
@@ -74,7 +72,7 @@ func (c *Client) Fetch(ctx context.Context, a Archive, folder string) error {
 	defer os.Remove(partial.Name())
 	defer partial.Close()
 	t := &transfer{client: c, archive: a, url: c.Location(a), file: partial, started: time.Now(), told: time.Now()}
-	t.http = &http.Client{Transport: c.transport()}
+	t.http = &http.Client{Transport: transport()}
 	defer t.http.CloseIdleConnections()
 	if err := t.all(ctx); err != nil {
 		return fmt.Errorf("downloading %s: %w", a.Name, err)
@@ -89,13 +87,16 @@ func (c *Client) Fetch(ctx context.Context, a Archive, folder string) error {
 	return nil
 }
 
-// transport has limits for what is not yet an answer. Compression is off: the checksum is that of the archive as it is stored.
-func (c *Client) transport() *http.Transport {
-	return &http.Transport{
-		Proxy:       http.ProxyFromEnvironment,
-		DialContext: (&net.Dialer{Timeout: c.Connect}).DialContext, TLSHandshakeTimeout: c.Connect,
-		ResponseHeaderTimeout: c.Answer, DisableCompression: true, ForceAttemptHTTP2: true,
-	}
+// transport has no compression: the checksum is that of the archive as it is stored.
+func transport() *http.Transport {
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true}
+}
+
+// limit ends a context unless a time is stopped or set again: it says for how long there was no answer.
+func limit(ctx context.Context, wait time.Duration) (context.Context, *time.Timer, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(wait, func() { end(fmt.Errorf("no answer within %s", wait)) })
+	return ctx, timer, func() { timer.Stop(); end(nil) }
 }
 
 // transfer is the download of one archive, by one connection after the other.
@@ -162,8 +163,8 @@ func (t *transfer) restart() error {
 // part asks for what is missing and reads the answer to its end. A server that was never reached gets no second try: there
 // is no network, and a build can begin.
 func (t *transfer) part(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	ctx, timer, end := limit(ctx, t.client.Answer)
+	defer end()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, nil)
 	if err != nil {
 		return &answerError{err.Error()}
@@ -176,6 +177,9 @@ func (t *transfer) part(ctx context.Context) error {
 	}
 	answer, err := t.http.Do(request)
 	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = fmt.Errorf("%s: %w", t.url, cause)
+		}
 		if !t.reached {
 			return &answerError{err.Error()}
 		}
@@ -185,7 +189,11 @@ func (t *transfer) part(ctx context.Context) error {
 	if err := t.check(answer); err != nil {
 		return err
 	}
-	return t.read(answer, stop)
+	timer.Reset(t.client.Stall)
+	if err = t.read(answer, timer); err != nil && context.Cause(ctx) != nil {
+		err = fmt.Errorf("after %d bytes of %s: %w", t.size, t.url, context.Cause(ctx))
+	}
+	return err
 }
 
 // check decides by its header what an answer is: the archive, the rest of it, or neither.
@@ -215,10 +223,8 @@ func (t *transfer) check(answer *http.Response) error {
 	return nil
 }
 
-// read copies an answer into the file. stop ends the connection if no byte comes for too long.
-func (t *transfer) read(answer *http.Response, stop context.CancelFunc) error {
-	stalled := time.AfterFunc(t.client.Stall, stop)
-	defer stalled.Stop()
+// read copies an answer into the file. The timer ends the connection if no byte comes for too long.
+func (t *transfer) read(answer *http.Response, stalled *time.Timer) error {
 	content := bufio.NewReaderSize(answer.Body, 256<<10)
 	if t.size == 0 {
 		if start, err := content.Peek(2); err == nil && (start[0] != 0x1f || start[1] != 0x8b) {

@@ -224,7 +224,7 @@ func TestFetch(t *testing.T) {
 			w.Header().Set("Content-Type", "application/octet-stream")
 			fmt.Fprint(w, "<html>Please accept the terms")
 		}, "no gzip archive", 1},
-		"no answer": {func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "timeout awaiting response headers", 1},
+		"no answer": {func(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no answer within 300ms", 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -294,6 +294,23 @@ func TestFetchWithoutNetwork(t *testing.T) {
 		if found := contents(t, folder); len(found) > 0 {
 			t.Errorf("%s: left %v", mirror, found)
 		}
+	}
+}
+
+// TestFetchUnanswered checks that a connection without an answer to its handshake is given up too.
+func TestFetchUnanswered(t *testing.T) {
+	_, archive := release(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close() // the kernel accepts, and TLS never begins
+	err = quick("https://"+listener.Addr().String()).Fetch(t.Context(), archive, t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "no answer within 300ms") {
+		t.Errorf("error %v", err)
+	}
+	if c := NewClient("", nil); c.Answer > 5*time.Second {
+		t.Errorf("the documentation says five seconds, not %s", c.Answer)
 	}
 }
 

@@ -59,11 +59,13 @@ func (c *Client) pin(ctx context.Context, text, kubernetes, etcd string) (string
 
 // text returns a small file of a release.
 func (c *Client) text(ctx context.Context, a Archive) (string, error) {
+	ctx, _, end := limit(ctx, c.Stall)
+	defer end()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Location(a), nil)
 	if err != nil {
 		return "", err
 	}
-	answer, err := (&http.Client{Transport: c.transport()}).Do(request)
+	answer, err := (&http.Client{Transport: transport()}).Do(request)
 	if err != nil {
 		return "", err
 	}
