@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/plugin/review"
 	"github.com/karpenter-go/karpenter/plugin/table"
@@ -78,6 +79,7 @@ var ways = []way{
 	{"replacement of drifted nodes", []string{string(plan.Drifted)}},
 	{"consolidation", []string{string(plan.Empty), string(plan.Underutilized)}},
 	{"expiry", []string{string(plan.Expired)}},
+	{"nodes above replicas", []string{string(disruption.Surplus)}},
 	{"other steps", nil},
 }
 

@@ -75,7 +75,8 @@ type KeptNode struct {
 type DisruptDecision struct {
 	opts  disruption.Options
 	first *model.Snapshot
-	// placed is first with pending pods on nodes if steps are made until none is left. The lower bound is that of its pods.
+	// placed is first with pending pods on nodes if steps are made until none is left. The lower bound is that of its
+	// pods.
 	placed *model.Snapshot
 	// last is the snapshot after the steps, proposal the last proposal if one was made.
 	last     *model.Snapshot
@@ -91,6 +92,10 @@ type DisruptDecision struct {
 	gaps   Gaps
 	// removed is what the objects say about nodes that are being deleted.
 	removed removals
+	// settles means that steps are made until none is left: then pods that wait get their places between the steps.
+	settles bool
+	// offered is the snapshot whose pending pods were offered places last.
+	offered *model.Snapshot
 	// observe is told each step and the snapshot after it; nil for none.
 	observe func(*decidedStep, *model.Snapshot)
 }
@@ -156,9 +161,19 @@ func (o *objects) release() { o.pods, o.nodes, o.claims = nil, nil, nil }
 
 // step proposes commands and applies them to the model. It continues after the steps made before.
 func (d *DisruptDecision) step() {
+	if d.opts.Static {
+		d.stand()
+	}
+	if d.settles {
+		d.launch()
+	}
 	d.proposal, d.proposed = disruption.Propose(d.last, d.opts), true
 	snap := d.last
 	for _, c := range d.proposal.Commands {
+		if pool := snap.Pool(candidatePool(&c)); pool != nil && pool.Static && len(c.Replacements) > 0 {
+			d.apply(c)
+			continue
+		}
 		step := decidedStep{Command: c, moves: movesOf(snap, &c), unpriced: unpricedNode(snap, &c), at: snap.Now}
 		if score, priced := d.opts.Score(snap, &c); priced {
 			step.score = &score
@@ -175,9 +190,15 @@ func (d *DisruptDecision) step() {
 // provisioning is the reason of the step that launches nodes for pending pods.
 const provisioning = "Provisioning"
 
-// launch makes a step of the launches for pending pods, and of the pods that fit on existing nodes. Without it, a fleet at
-// rest would have nodes that wait for pods forever.
+// launch makes a step of the launches for pending pods, and of the pods that fit on existing nodes. Without it, a
+// fleet at rest would have nodes that wait for pods forever. From then on, it is made before each round of steps as
+// well: pods of nodes of static pools that are gone wait, and a step may have freed room or limits.
 func (d *DisruptDecision) launch() {
+	d.settles = true
+	if d.offered == d.last {
+		return
+	}
+	d.offered = d.last
 	p := placement.Schedule(d.last, d.opts.Placement)
 	if len(p.Order) == 0 {
 		return
@@ -186,9 +207,30 @@ func (d *DisruptDecision) launch() {
 	for _, placed := range p.Placed {
 		command.Assignments = append(command.Assignments, model.Assignment{Node: placed.Node, Pods: placed.Pods})
 	}
-	next := disruption.After(d.last, command)
-	step := decidedStep{Command: command, at: d.last.Now, after: d.figures(next)}
-	step.Worth.Pods = len(p.Order)
+	command.Worth.Pods = len(p.Order)
+	d.apply(command)
+	d.offered = d.last
+}
+
+// stand makes the steps that give static pools the number of nodes in their specification, as the controller's loop for
+// them does.
+func (d *DisruptDecision) stand() {
+	standing := disruption.Static(d.last)
+	if len(standing.Create) > 0 {
+		d.apply(plan.Command{Reason: provisioning, Replacements: standing.Create})
+	}
+	for _, n := range standing.Surplus {
+		c := plan.Command{Reason: disruption.Surplus, Candidates: []plan.Candidate{plan.CandidateOf(n)}}
+		c.Worth.Pods = n.Reschedulable()
+		d.apply(c)
+	}
+}
+
+// apply makes a step of a command that was not judged by what it saves: its saving is the difference of the fleets.
+func (d *DisruptDecision) apply(c plan.Command) {
+	c = disruption.Chosen(d.last, c)
+	next := disruption.After(d.last, c)
+	step := decidedStep{Command: c, at: d.last.Now, after: d.figures(next), moves: movesOf(d.last, &c)}
 	before := d.figures(d.last)
 	if step.unpriced = before.CostPerHour.IsZero() || step.after.CostPerHour.IsZero(); !step.unpriced {
 		step.Worth.Saving = int64(math.Round(float64(before.CostPerHour-step.after.CostPerHour) * model.Nano))
@@ -197,6 +239,14 @@ func (d *DisruptDecision) launch() {
 		d.observe(&step, next)
 	}
 	d.last, d.steps = next, append(d.steps, step)
+}
+
+// candidatePool returns the pool of the first node that a command removes, "" for none.
+func candidatePool(c *plan.Command) string {
+	if len(c.Candidates) == 0 {
+		return ""
+	}
+	return c.Candidates[0].Pool
 }
 
 func (d *DisruptDecision) figures(snap *model.Snapshot) FleetFigures {

@@ -79,14 +79,19 @@ func (d *DisruptDecision) atRest(pool string) *restOutcome {
 	}
 	for i := range rest.steps {
 		s := &rest.steps[i]
-		if slices.ContainsFunc(s.Candidates, func(c plan.Candidate) bool { return c.Pool == pool }) ||
-			slices.ContainsFunc(s.Replacements, func(r plan.NewClaim) bool { return r.Pool == pool }) {
+		if s.concerns(pool) {
 			o.Steps++
 			o.WaitSeconds = rest.waited(s.at)
 		}
 	}
 	o.FleetFigures = figuresOf(rest.last, rest.opts, func(n *model.Node) bool { return n.Pool == pool })
 	return o
+}
+
+// concerns reports whether a step removes or launches nodes of a pool.
+func (s *decidedStep) concerns(pool string) bool {
+	return slices.ContainsFunc(s.Candidates, func(c plan.Candidate) bool { return c.Pool == pool }) ||
+		slices.ContainsFunc(s.Replacements, func(r plan.NewClaim) bool { return r.Pool == pool })
 }
 
 // write prints the state at rest beside the state now.
@@ -281,7 +286,9 @@ func (d *DisruptDecision) poolOutcome(name string) *PoolOutcome {
 	o.addBudgets(d.first, pool)
 	o.addRollout(d.first, nodes)
 	for i := range d.steps {
-		if slices.ContainsFunc(d.steps[i].Candidates, func(c plan.Candidate) bool { return c.Pool == name }) {
+		s := &d.steps[i]
+		if slices.ContainsFunc(s.Candidates, func(c plan.Candidate) bool { return c.Pool == name }) ||
+			len(s.Candidates) == 0 && s.concerns(name) { // a launch of a static pool
 			o.Steps = append(o.Steps, d.steps[i].told())
 			o.Saving += o.Steps[len(o.Steps)-1].Saving
 		}

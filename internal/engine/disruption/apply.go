@@ -1,6 +1,8 @@
 package disruption
 
 import (
+	"slices"
+
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 )
@@ -9,8 +11,10 @@ import (
 // option: its candidates are removed, and its pods are on the nodes where the plan places them. New nodes count as
 // initialized for the consolidateAfter of their pool, so that later decisions may use them. Nodes that a
 // consolidation launches or moves pods to are recorded for hysteresis. A command of another snapshot, or a stored
-// one, has no assignments for its pods; After then returns the snapshot with these pods pending.
+// one, has no assignments for its pods; After then returns the snapshot with these pods pending. A claim of a static
+// pool has no options: see Chosen.
 func After(snap *model.Snapshot, cmd plan.Command) *model.Snapshot {
+	cmd = Chosen(snap, cmd)
 	names := make([]string, len(cmd.Candidates))
 	for i, c := range cmd.Candidates {
 		names[i] = c.Node
@@ -38,6 +42,22 @@ func After(snap *model.Snapshot, cmd plan.Command) *model.Snapshot {
 		}
 	}
 	return next
+}
+
+// Chosen returns the command with an option for each claim of a static pool, which has none: the cheapest offering of
+// the pool, which the provider chooses. A claim for which nothing is available stays without.
+func Chosen(snap *model.Snapshot, cmd plan.Command) plan.Command {
+	cmd.Replacements = slices.Clone(cmd.Replacements)
+	for i := range cmd.Replacements {
+		r := &cmd.Replacements[i]
+		if pool := snap.Pool(r.Pool); len(r.Options) > 0 || pool == nil || !pool.Static {
+			continue
+		}
+		if option, found := r.Cheapest(snap); found {
+			r.Options = []plan.Option{option}
+		}
+	}
+	return cmd
 }
 
 func futureSpec(snap *model.Snapshot, cmd plan.Command, r *plan.NewClaim) model.NodeSpec {
