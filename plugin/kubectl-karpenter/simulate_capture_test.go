@@ -129,6 +129,29 @@ func TestCaptureIsInput(t *testing.T) {
 
 // TestWorkBudget checks that pods beyond the work budget are reported, and that a replay of the capture stops at the
 // same point.
+// TestOddCaptures: a capture of a version that is not read is bad input, and so is a second one in the same file.
+func TestOddCaptures(t *testing.T) {
+	file := captured(t, "-f", files(t, map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON, "web.yaml": webYAML}))
+	later := edit(t, file, "simulate.karpenter-go.github.io/v1alpha1", "simulate.karpenter-go.github.io/v1")
+	_, err := simulate(t, "", "-f", later)
+	want := "apiVersion: is simulate.karpenter-go.github.io/v1, which is not read, want simulate.karpenter-go.github.io/v1alpha1"
+	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := filepath.Join(t.TempDir(), "twice.json")
+	if err := os.WriteFile(twice, append(data, data...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = runProgram(t, "", "replay", twice)
+	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "twice.json: has more than one document, want one capture") {
+		t.Errorf("of two captures: %v", err)
+	}
+}
+
 func TestWorkBudget(t *testing.T) {
 	texts := map[string]string{"pool.yaml": poolYAML, "instance-types.json": typesJSON}
 	for i := range 40 {

@@ -10,6 +10,7 @@ import (
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 )
 
 // Objects of API versions that are not supported anymore, or not yet, are errors. Ignoring them would answer another
@@ -25,6 +26,7 @@ var readVersions = map[string]string{
 	"PodDisruptionBudget": "policy/v1", "RuntimeClass": "node.k8s.io/v1", "LimitRange": "v1",
 	"Pod": "v1", "Node": "v1", "Namespace": "v1", "Service": "v1", "ReplicationController": "v1",
 	"PersistentVolume": "v1", "PersistentVolumeClaim": "v1",
+	capture.Type.Kind: capture.Type.APIVersion,
 }
 
 // servedAs returns the version in which an object of a kind is read: an API server converts a CapacityBuffer or a

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -93,6 +94,9 @@ func Parse(text []byte) (*Document, error) {
 		return nil, fmt.Errorf("is %s of %s, want %s of %s", document.Kind, document.APIVersion, Type.Kind, Type.APIVersion)
 	case document.Input.Sale == nil:
 		return nil, errors.New("input.sale: is missing, want the offerings")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("has more than one document, want one capture in a file")
 	}
 	return &document, nil
 }
