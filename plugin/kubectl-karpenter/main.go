@@ -25,6 +25,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,14 @@ func programVersion() string { return cli.Version(release) }
 // plugin is the form in which the documentation and the help texts call the program.
 const plugin = "kubectl karpenter"
 
+// garbage is how much garbage may accumulate before it is collected, in percent of the live memory: plans create much, and
+// retain little. The variable GOGC changes it.
+const garbage = 200
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	root := newRootCommand()
 	callAs(root, calledAs(os.Args[0], os.Getenv("_")))
 	os.Exit(cli.Run(context.Background(), root))

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -115,22 +116,34 @@ func Compare(ctx context.Context, before, after *Manifests, p *Policy, allowed *
 		moved += now.snap.Node(name).Reschedulable()
 	}
 	now.lost, now.lostBy = a.Removed, poolDeleted
-	for _, side := range []struct {
-		of *Overview
-		at *AtRest
-	}{{old, &a.Old}, {now, &a.New}} {
-		plan, err := side.of.Plan(ctx, nil)
-		if err != nil {
-			return nil, err
-		}
-		*side.at = side.of.figuresAtRest(plan)
-		a.Today, a.steps = plan.Before, plan.Sheet()
+	if err := a.plan(ctx, old, now); err != nil {
+		return nil, err
 	}
 	a.New.PodsMoved += moved
 	a.Steps = a.steps.Objects()
 	before.Problems, after.Problems = old.Problems(), now.Problems()
 	a.judge(allowed)
 	return a, nil
+}
+
+// plan plans both sides, at the same time.
+func (a *DiffAnswer) plan(ctx context.Context, old, now *Overview) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		plan, err := old.Plan(ctx, nil)
+		if err == nil {
+			a.Old = old.figuresAtRest(plan)
+		}
+		return err
+	})
+	group.Go(func() error {
+		plan, err := now.Plan(ctx, nil)
+		if err == nil {
+			a.New, a.Today, a.steps = now.figuresAtRest(plan), plan.Before, plan.Sheet()
+		}
+		return err
+	})
+	return group.Wait()
 }
 
 // drifts lists the nodes that drift because of the new objects, and those whose pool these do not have.
