@@ -195,7 +195,7 @@ const provisioning = "Provisioning"
 // well: pods of nodes of static pools that are gone wait, and a step may have freed room or limits.
 func (d *DisruptDecision) launch() {
 	d.settles = true
-	if d.offered == d.last {
+	if d.offered == d.last || len(d.last.Groups) == 0 {
 		return
 	}
 	d.offered = d.last
