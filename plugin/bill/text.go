@@ -10,7 +10,7 @@ import (
 
 // Columns returns the columns of the rows, the most important ones first.
 func (b *Bill) Columns() []table.Column[Row] {
-	share := table.Column[Row]{Title: "SHARE", Right: true, Cell: func(r *Row) string { return table.Percent(b.Share(r)) }}
+	share := table.Column[Row]{Title: "SHARE", Right: true, Cell: func(r *Row) string { return strconv.FormatFloat(100*b.Share(r), 'f', 1, 64) + "%" }}
 	count := table.Column[Row]{Title: "PODS", Right: true, Cell: pods}
 	list := []table.Column[Row]{
 		{Title: strings.TrimSpace(strings.ToUpper(b.By) + " " + b.Label), Cell: b.Title},
