@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/top"
 )
@@ -22,9 +23,10 @@ var fileFlags = []string{
 	"report", "values", "cluster-ca-bundle", "from", "log",
 }
 
-// enumerations are the values of flags that accept only certain ones.
+// enumerations are the values of flags that accept only certain ones, by the flag or by the verb and the flag.
 var enumerations = map[string][]string{
-	"by":                {"day", "hour"},
+	"history by":        {"day", "hour"},
+	"top by":            bill.Groupings(),
 	"cloud-provider":    {"aws", "kwok"},
 	"min-values-policy": {"BestEffort", "Strict"},
 	"preference-policy": {"Ignore", "Respect"},
@@ -61,6 +63,8 @@ func completionOf(command *cobra.Command, flag *pflag.Flag) cobra.CompletionFunc
 			known = formats
 		}
 		return oneOf(known)
+	case enumerations[command.Name()+" "+name] != nil:
+		return oneOf(enumerations[command.Name()+" "+name])
 	case enumerations[name] != nil:
 		return oneOf(enumerations[name])
 	case name == "context" || name == "cluster" || name == "user":

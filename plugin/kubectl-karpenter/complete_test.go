@@ -89,6 +89,8 @@ func TestCompleteFlags(t *testing.T) {
 		"explain node -o ":                  "text wide name json yaml",
 		"simulate --output ":                "text wide json yaml",
 		"top --sort p":                      "pods price pool",
+		"top --by ":                         "namespace workload label",
+		"history --by ":                     "day hour",
 		"simulate --preference-policy ":     "Ignore Respect",
 		"explain pool --min-values-policy ": "BestEffort Strict",
 		"doctor --cloud-provider ":          "aws kwok",
