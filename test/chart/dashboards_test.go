@@ -129,6 +129,10 @@ karpenter_nodes_allocatable{cluster="a",nodepool="x",node_name="2",resource_type
 karpenter_nodes_allocatable{cluster="b",nodepool="y",node_name="1",resource_type="cpu",capacity_type="on-demand"} 8x120
 karpenter_cluster_cost{cluster="a"} 2x120
 karpenter_cluster_cost{cluster="b"} 3x120
+karpenter_cost_by_namespace{cluster="a",pod="leader",kind="pods",pod_namespace="shop"} 2x120
+karpenter_cost_by_namespace{cluster="a",pod="standby",kind="pods",pod_namespace="shop"} 2x120
+karpenter_cost_by_namespace{cluster="a",pod="leader",kind="unused",pod_namespace=""} 9x120
+karpenter_cost_by_namespace{cluster="b",pod="leader",kind="pods",pod_namespace="shop"} 3x120
 karpenter_pods_oldest_unbound_seconds{cluster="a"} 30x120
 karpenter_pods_oldest_unbound_seconds{cluster="b"} 0x120`
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 1 << 20, Timeout: time.Minute, Parser: parser.NewParser(parser.Options{})})
@@ -144,6 +148,8 @@ karpenter_pods_oldest_unbound_seconds{cluster="b"} 0x120`
 		{"cost", "Cost per hour", ".*", 5},
 		{"cost", "Cost per hour", "b", 3},
 		{"cost", "Cost per month", "a", 1460},
+		{"cost", "Cost by namespace", "a", 2},
+		{"cost", "Cost by namespace", ".*", 5},
 	} {
 		text, err := os.ReadFile(mainChart + "/dashboards/" + c.file + ".json")
 		if err != nil {
