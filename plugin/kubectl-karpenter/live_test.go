@@ -20,6 +20,11 @@ import (
 func served(t *testing.T, lists map[string]string) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/v1/") { // a question
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": {"allowed": true}}`)
+			return
+		}
 		if r.Method != http.MethodGet || r.URL.Query().Get("watch") != "" {
 			t.Errorf("%s %s, want only reads", r.Method, r.URL)
 		}

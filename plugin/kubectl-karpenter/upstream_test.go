@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -147,20 +145,48 @@ func upstreamCluster(t *testing.T) (kubeconfig string) {
 	for i := range 3 {
 		pods += upstreamPod("search", i, "", "2", "4Gi", "nodeSelector: {kubernetes.io/arch: arm64}, ")
 	}
-	return served(t, map[string]string{
-		"/apis/karpenter.sh/v1/nodepools":           upstreamPool,
-		"/apis/karpenter.sh/v1/nodeclaims":          claims,
-		"/apis/karpenter.k8s.aws/v1/ec2nodeclasses": upstreamClass,
-		"/api/v1/nodes":                             nodes,
-		"/api/v1/pods":                              pods,
+	lists := map[string]string{
+		"/apis/karpenter.sh/v1/nodepools":                         upstreamPool,
+		"/apis/karpenter.sh/v1/nodeclaims":                        claims,
+		"/apis/karpenter.k8s.aws/v1/ec2nodeclasses":               upstreamClass,
+		"/apis/apps/v1/deployments":                               upstreamDeployment,
+		"/apis/coordination.k8s.io/v1/leases":                     upstreamLease,
+		"/apis/apiextensions.k8s.io/v1/customresourcedefinitions": upstreamDefinitions(t),
+		"/api/v1/nodes":                                           nodes,
+		"/api/v1/pods":                                            pods,
 		"/apis/policy/v1/poddisruptionbudgets": `apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata: {name: ledger, namespace: shop, generation: 1}
 spec: {maxUnavailable: 0, selector: {matchLabels: {app: ledger}}}
 status: {observedGeneration: 1, disruptionsAllowed: 0, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1}
 `,
-	})
+	}
+	upstreamDiscovery(t, lists)
+	return served(t, lists)
 }
+
+// upstreamDeployment is the controller, as upstream's chart installs it.
+const upstreamDeployment = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  {name: karpenter, namespace: kube-system, uid: deploy-1, labels: {app.kubernetes.io/name: karpenter}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app.kubernetes.io/name: karpenter}}
+  template:
+    metadata: {labels: {app.kubernetes.io/name: karpenter}}
+    spec:
+      serviceAccountName: karpenter
+      containers: [{name: controller, image: "public.ecr.aws/karpenter/controller:1.5.0", env: [{name: CLUSTER_NAME, value: shop}]}]
+status: {replicas: 2, readyReplicas: 2, availableReplicas: 2, observedGeneration: 1}
+`
+
+// upstreamLease is the Lease of upstream's leader.
+const upstreamLease = `apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: karpenter-leader-election, namespace: kube-system, uid: lease-1}
+spec: {holderIdentity: karpenter-5d9c_1, leaseDurationSeconds: 15, renewTime: "2026-06-01T12:00:00.000000Z"}
+`
 
 // TestOnUpstream asks a cluster that upstream's controller runs the three questions of README.md, which shows the answers.
 func TestOnUpstream(t *testing.T) {
@@ -198,62 +224,5 @@ func TestOnUpstream(t *testing.T) {
 		if text := ask(line); !strings.Contains(text, "ip-default-h") {
 			t.Errorf("%s does not name a node:\n%s", line, text)
 		}
-	}
-}
-
-// upstreamLog is the log of upstream's controller (1.5) about a node of upstreamCluster, and one that is gone. The forms
-// are those of https://github.com/aws/karpenter-provider-aws/issues/7158 and 8536, and of
-// https://github.com/kubernetes-sigs/karpenter/issues/2549.
-func upstreamLog(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("testdata/upstream.log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// TestExplainPast checks that explain adds what a log says of a node and of a pod, and names an object that only the log has.
-func TestExplainPast(t *testing.T) {
-	kubeconfig, log := upstreamCluster(t), upstreamLog(t)
-	explain := func(in string, arguments ...string) (string, string, error) {
-		return askPast(t, in, slices.Concat([]string{"explain"}, arguments, []string{"--kubeconfig", kubeconfig})...)
-	}
-	for _, c := range []struct{ arguments, want string }{
-		{"node default-a --log -", "created (provisioned) for 2 pods: shop/web-7d9c-0, shop/cart-7d9c-0"},
-		{"pod shop/web-7d9c-0 --log -", "node ip-default-a.ec2.internal (m5.2xlarge, us-east-1a, on-demand) was"},
-	} {
-		now, _, err := explain("", strings.Fields(strings.Split(c.arguments, " --log")[0])...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, progress, err := explain(log, strings.Fields(c.arguments)...)
-		words := strings.Join(strings.Fields(text), " ")
-		if err != nil || progress != "" || !strings.HasPrefix(text, now+"\n") || !strings.Contains(words, c.want) {
-			t.Errorf("%s: %v, %q\n%s\nwant the answer without a log, and %q", c.arguments, err, progress, text, c.want)
-		}
-	}
-	var answer struct {
-		Past []struct{ Launched, Registered string }
-	}
-	text, _, err := explain(log, "node", "default-a", "--log", "-", "-o", "json")
-	if err := json.Unmarshal([]byte(text), &answer); err != nil {
-		t.Fatal(err)
-	}
-	if err != nil || len(answer.Past) != 1 || answer.Past[0].Registered != "2026-06-01T09:00:30Z" {
-		t.Errorf("%v, %+v; want one life with its registration", err, answer)
-	}
-	for _, c := range []struct{ arguments, want string }{
-		{"node ip-default-z.ec2.internal --log -", "the log has it: kubectl karpenter history node ip-default-z.ec2.internal"},
-		{"node --log -", "--log: want the name of the object"},
-		{"pods -A --log -", "--log: want the name of the object"},
-	} {
-		if _, _, err := explain(log, strings.Fields(c.arguments)...); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.arguments, err, c.want)
-		}
-	}
-	if _, progress, err := explain(log, "node", "default-b", "--log", "-"); err != nil ||
-		!strings.Contains(progress, "--log: the log does not name a node default-b") {
-		t.Errorf("a node that the log does not have: %v, %q", err, progress)
 	}
 }
