@@ -146,6 +146,9 @@ func TestLog(t *testing.T) {
 	}
 	lines = slices.DeleteFunc(lines, func(text string) bool { return strings.Contains(text, `"created nodeclaims"`) }) // of a plan
 	text := strings.Join(lines, "\n") + "\n"
+	if each, most := len(text)/strings.Count(text, `"launched nodeclaim"`), 2500; each > most {
+		t.Errorf("%d bytes of log for a node, want %d or less", each, most)
+	}
 	if *golden.Update {
 		if err := os.WriteFile(life, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
