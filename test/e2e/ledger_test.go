@@ -41,7 +41,8 @@ type ledger struct {
 type entry[T any] struct {
 	object T
 	gone   bool
-	seen   time.Time // when it was observed first; of claims only
+	// seen and left are when it was observed first, and when its deletion was; of claims only.
+	seen, left time.Time
 }
 
 func openLedger(ctx context.Context, config *rest.Config, scheme *runtime.Scheme) (*ledger, error) {
@@ -88,6 +89,9 @@ func (l *ledger) note(object any, gone bool) {
 		now := &entry[*karpv1.NodeClaim]{object: object, gone: gone, seen: time.Now()}
 		if before := l.claims[object.UID]; before != nil {
 			now.seen = before.seen
+		}
+		if gone {
+			now.left = time.Now()
 		}
 		l.claims[object.UID] = now
 		l.look(object.Labels[caseLabel])
@@ -235,6 +239,16 @@ func (l *ledger) podsOf(namespace string) []*corev1.Pod {
 		}
 	}
 	return out
+}
+
+// podName returns the name NAMESPACE/NAME of a pod that exists or existed, "" if it is unknown.
+func (l *ledger) podName(uid types.UID) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.pods[uid]; e != nil {
+		return e.object.Namespace + "/" + e.object.Name
+	}
+	return ""
 }
 
 // nominations returns the nodes that the pod was ever nominated to.
