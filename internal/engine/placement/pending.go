@@ -102,12 +102,25 @@ func (q *queue) fill() {
 		q.fleet.inversion.manyRanks = q.fleet.inversion.manyRanks || pg.rank != groups[0].rank
 	}
 	q.compile(groups)
-	slices.SortFunc(groups, func(a, b *pendingGroup) int {
-		return cmp.Or(cmp.Compare(a.depth, b.depth), cmp.Compare(b.group.Priority, a.group.Priority),
-			compareSize(b.group.Requests, a.group.Requests), strings.Compare(a.group.Signature, b.group.Signature),
-			strings.Compare(a.group.Pods[0].Key(), b.group.Pods[0].Key()))
-	})
+	slices.SortFunc(groups, (*pendingGroup).compare)
 	q.groups = groups
+}
+
+// compare orders groups as they are placed: those of the least depth first, then by priority and size. The size nearly always
+// decides, and comparing the rest is expensive.
+func (pg *pendingGroup) compare(other *pendingGroup) int {
+	a, b := pg.group, other.group
+	order := cmp.Or(cmp.Compare(pg.depth, other.depth), cmp.Compare(b.Priority, a.Priority))
+	if order == 0 {
+		order = compareSize(b.Requests, a.Requests)
+	}
+	if order == 0 {
+		order = strings.Compare(a.Signature, b.Signature)
+	}
+	if order == 0 {
+		order = strings.Compare(a.Pods[0].Key(), b.Pods[0].Key())
+	}
+	return order
 }
 
 // levels lists what is in force for pods of the shape, step by step.
