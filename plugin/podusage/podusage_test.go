@@ -42,6 +42,10 @@ func TestOf(t *testing.T) {
 	if cpu, memory, known := u.Of("a", "p"); cpu != 2+3 || memory != 10241 || !known {
 		t.Errorf("a/p uses %d, %d, %v, want 5 millicores and 10241 bytes", cpu, memory, known)
 	}
+	huge := usageOf(t, `{metadata: {namespace: a, name: much}, containers: [{name: x, usage: {cpu: 9e18, memory: 9e18}}]}`)
+	if cpu, memory, _ := huge.Of("a", "much"); cpu != 1<<55 || memory != 1<<55 {
+		t.Errorf("a/much uses %d and %d, want the most that counts", cpu, memory)
+	}
 	for _, name := range []string{"starting", "other"} {
 		if _, _, known := u.Of("a", name); known {
 			t.Errorf("the usage of a/%s is known", name)

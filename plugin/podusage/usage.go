@@ -24,14 +24,20 @@ func (u Usage) Of(namespace, name string) (cpu, memory int64, known bool) {
 	return cpu, memory, true
 }
 
+// mostUsed is the largest amount that counts: millicores, or bytes. A hundred times as much does not overflow.
+const mostUsed = 1 << 55
+
 func millicores(list corev1.ResourceList) int64 {
 	q := list[corev1.ResourceCPU]
+	if q.Value() > mostUsed/1000 {
+		return mostUsed
+	}
 	return max(0, q.MilliValue())
 }
 
 func bytesOf(list corev1.ResourceList) int64 {
 	q := list[corev1.ResourceMemory]
-	return max(0, q.Value())
+	return min(max(0, q.Value()), mostUsed)
 }
 
 // The requests of a container that fits its usage: Percent of the largest usage of a container of its name among the pods
