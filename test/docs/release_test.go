@@ -41,6 +41,7 @@ type krewPlugin struct {
 var releasePlatforms = map[string]string{
 	"linux_amd64": "kubectl-karpenter", "linux_arm64": "kubectl-karpenter",
 	"darwin_amd64": "kubectl-karpenter", "darwin_arm64": "kubectl-karpenter",
+	"windows_amd64": "kubectl-karpenter.exe",
 }
 
 // writeArchives writes an archive per platform, as .ci/release packs them, and their checksums. It returns these by address.
