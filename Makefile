@@ -175,6 +175,10 @@ versions: build ## core end-to-end cases, API tests and agreement on other Kuber
 		KUBEBUILDER_ASSETS=$$assets $(GO) -C test test -count=1 -timeout 40m ./e2e || failed=1; \
 	done; exit $$failed
 
+.PHONY: screenshots
+screenshots: ## take the pictures of the page in docs/images again (needs Chromium; minutes)
+	@KARPENTER_SCREENSHOTS=$(CURDIR)/docs/images $(GO) -C test test ./page -run 'TestScreenshots$$' -count=1
+
 .PHONY: e2e
 e2e: sandbox ## all end-to-end tests on the sandbox
 	KARPENTER_E2E=all $(GO) -C test test -timeout 60m -v ./e2e/...

@@ -73,7 +73,7 @@ func showBill(r *request) (*shown, error) {
 	}
 	v := &shown{Command: r.command(verb), Sheet: view.BillSheet(b), Picture: picture.Bill(b, r.width)}
 	v.Controls = []control{{Name: "by", Label: "By", Value: groupingText(g), Options: r.groupings(g)},
-		{Name: "q", Label: "Filter", Value: r.query.Get("q")}}
+		{Name: "q", Label: "Filter", Value: r.query.Get("q"), Hint: "namespace, workload"}}
 	if err := v.rightSized(r, b); err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func colorControl(mode picture.Mode) control {
 
 // filterControl is the field of the filter. It suggests pools and namespaces.
 func filterControl(r *request, f *view.Fleet) control {
-	c := control{Name: "q", Label: "Filter", Value: r.query.Get("q"), Hint: "pod, namespace, node, pool, zone"}
+	c := control{Name: "q", Label: "Filter", Value: r.query.Get("q"), Hint: "pod, namespace, node, pool"}
 	if f != nil {
 		for i := range f.Nodes {
 			c.Suggested = append(c.Suggested, f.Nodes[i].Pool)

@@ -183,7 +183,7 @@ func (r *Report) WriteMarkdown(out io.Writer) error {
 	b.WriteString(table.Markdown([]string{"Cost", "", ""}, func(column int) bool { return column == 1 }, rows))
 	for _, s := range r.Sections {
 		fmt.Fprintf(&b, "\n## %s\n\n", s.Title)
-		for _, text := range []string{s.Lead, s.Empty} {
+		for _, text := range []string{s.Lead, s.Stopped, s.Empty} {
 			if text != "" {
 				b.WriteString(table.Escape(text) + "\n\n")
 			}

@@ -178,7 +178,6 @@ func (v *shown) showSavings(r *request, s *view.Savings) {
 	switch {
 	case s.Stopped:
 		v.Stopped = fmt.Sprintf("Stopped after %d s: %d of %d savings are computed.", int(longestSavings.Seconds()), s.Done, s.Of)
-		v.Lead += " " + v.Stopped
 	case len(s.Blockers) == 0:
 		v.Empty = "Nothing keeps a node but its own pods: every node is needed, or is removed by the plan."
 	}

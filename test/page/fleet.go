@@ -50,18 +50,21 @@ func (g *generator) add(o object) { g.items = append(g.items, o) }
 
 var namespaces = []string{"shop", "search", "payments", "media", "batch", "platform"}
 
-// pools are three pools: two that are consolidated, one of spot nodes of which only empty ones are removed.
+// pools are three pools with nodes: two that are consolidated, one of spot nodes of which only empty ones are removed; and
+// one without nodes, whose limit fits no instance type.
 func (g *generator) pools() {
-	pool := func(name, capacity string, disruption object) {
+	pool := func(name, capacity string, disruption, limits object) {
 		g.add(object{"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": object{"name": name, "uid": "pool-" + name},
-			"spec": object{"disruption": disruption, "template": object{"spec": object{
+			"spec": object{"disruption": disruption, "limits": limits, "template": object{"spec": object{
 				"nodeClassRef": object{"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"},
 				"requirements": []object{{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []string{capacity}},
 					{"key": "kubernetes.io/arch", "operator": "In", "values": []string{"amd64"}}}}}}})
 	}
-	pool("general", "on-demand", object{"consolidateAfter": "0s", "budgets": []object{{"nodes": "10%"}}})
-	pool("spot", "spot", object{"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": []object{{"nodes": "20%"}}})
-	pool("stateful", "on-demand", object{"consolidateAfter": "0s", "budgets": []object{{"nodes": "10%"}}})
+	pool("general", "on-demand", object{"consolidateAfter": "0s", "budgets": []object{{"nodes": "10%"}}}, object{"cpu": fmt.Sprint(20 * g.Nodes)})
+	pool("spot", "spot", object{"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": []object{{"nodes": "20%"}}}, nil)
+	pool("stateful", "on-demand", object{"consolidateAfter": "0s", "budgets": []object{{"nodes": "10%"}}},
+		object{"nodes": fmt.Sprint(4 + g.Nodes/4), "memory": fmt.Sprintf("%dGi", 64*(1+g.Nodes))})
+	pool("reserve", "on-demand", object{"consolidateAfter": "0s"}, object{"cpu": "500m"})
 }
 
 // sizes are the types of the fleet: those of the catalog with 4 to 32 cores and 4 GB for each.

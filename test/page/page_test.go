@@ -7,10 +7,8 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
-	"image/png"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -320,44 +318,4 @@ func TestLarge(t *testing.T) {
 		t.Errorf("the page has %d elements, want a number that does not grow with the fleet", dom)
 	}
 	s.quiet()
-}
-
-// TestScreenshots writes the pictures of docs/page.md if KARPENTER_SCREENSHOTS is the folder to write them to. It checks
-// that those in the page are small.
-func TestScreenshots(t *testing.T) {
-	const folder = "../../docs/images"
-	entries, err := filepath.Glob(folder + "/page-*.png")
-	if err != nil || len(entries) < 6 {
-		t.Errorf("%d pictures of the page in %s: %v", len(entries), folder, err)
-	}
-	for _, entry := range entries {
-		if about, err := os.Stat(entry); err != nil || about.Size() > 150_000 {
-			t.Errorf("%s: %v bytes, want at most 150,000 (%v)", entry, about.Size(), err)
-		}
-	}
-	to := os.Getenv("KARPENTER_SCREENSHOTS")
-	if to == "" {
-		return
-	}
-	s := open(t, read(t, Fleet{Nodes: 160, Pods: 20}), 1280, 860)
-	for name, path := range map[string]string{"plan": "/plan?step=12", "pending": "/pending", "savings": "/savings",
-		"map": "/map", "what-if": whatIf, "why": "/fleet?color=why"} {
-		s.goTo(path)
-		shot, err := chromedp.Run(s.ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		image, err := png.Decode(bytes.NewReader(shot))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var small bytes.Buffer
-		encoder := png.Encoder{CompressionLevel: png.BestCompression}
-		if err := encoder.Encode(&small, indexed(image)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(to, "page-"+name+".png"), small.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

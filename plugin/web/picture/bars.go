@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -109,13 +110,21 @@ func outcomeRole(outcome string) Role {
 	return Good
 }
 
+// outcomeText returns an outcome in words.
+func outcomeText(outcome string) string {
+	words := map[string]string{"NoPlace": "no place", "NewNode": "needs a new node", "ExistingNode": "fits on a node that exists",
+		"NodeInFlight": "waits for a node that is being launched", "Ignored": "needs no node"}
+	return cmp.Or(words[outcome], outcome)
+}
+
 func (p *Picture) pendingGroup(g *view.Pending, id string, y, most int) int {
 	head := g.Pod
 	if g.Count > 1 {
 		head += fmt.Sprintf(" and %d like it", g.Count-1)
 	}
-	p.Boxes = append(p.Boxes, Box{Y: y + 2, W: 4, H: 16, Role: outcomeRole(g.Outcome), Level: 255, Row: id, Title: head + ": " + g.Outcome})
-	p.Labels = append(p.Labels, Label{X: 12, Y: y + 14, Text: fit(head+" · "+g.Outcome, p.Width-12, titleSize),
+	outcome := outcomeText(g.Outcome)
+	p.Boxes = append(p.Boxes, Box{Y: y + 2, W: 4, H: 16, Role: outcomeRole(g.Outcome), Level: 255, Row: id, Title: head + ": " + outcome})
+	p.Labels = append(p.Labels, Label{X: 12, Y: y + 14, Text: fit(head+" · "+outcome, p.Width-12, titleSize),
 		Size: titleSize, Bold: true, Role: Ink})
 	y += rulePitch + 2
 	if len(g.Pools) == 0 {

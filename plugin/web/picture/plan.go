@@ -40,9 +40,11 @@ func Plan(plan *view.Plan, step, width int) *Picture {
 			p.Labels = append(p.Labels, Label{X: x, Y: y + 14, Text: fit(s.pool+" · "+plural(there, "node"), half, smallSize), Size: smallSize,
 				Role: Muted})
 			y = flow(s, half, y, unit, func(n *view.Node, dx, dy, side int) {
+				b := Box{X: x + dx, Y: dy, W: side, H: side, Role: Surface, Level: 255, Outline: true, Edge: Line, Title: "a later step adds a node here"}
 				if now := nodes[n.Name]; now != nil {
-					p.Boxes = append(p.Boxes, planned(now, x+dx, dy, side))
+					b = planned(now, x+dx, dy, side)
 				}
+				p.Boxes = append(p.Boxes, b)
 			})
 		}
 		return y
@@ -57,13 +59,13 @@ func Plan(plan *view.Plan, step, width int) *Picture {
 	}
 	p.Height = y
 	p.Legend = []Key{{Role: Step2, Text: "stays", Count: -1}, {Role: Good, Text: "added", Count: -1}, {Role: Empty,
-		Text: "removed", Count: -1}}
+		Text: "removed", Count: -1}, {Role: Line, Text: "frame: a later step adds a node", Count: -1}}
 	p.groups(plan.Fleet)
 	return p
 }
 
-// addedLast puts the nodes that steps add behind the others of their pool, in the order of the steps: the place of one that
-// does not exist yet is no gap between others.
+// addedLast puts the nodes that steps add behind the others of their pool, in the order of the steps: the frame of one that
+// does not exist yet is not between others.
 func addedLast(plan *view.Plan, sections []section) {
 	added := map[string]int{}
 	for i := range plan.Steps {

@@ -38,13 +38,30 @@ func poolRole(state string) Role {
 	return Bad
 }
 
+// lines joins the parts to lines of a width.
+func lines(parts []string, width, size int) []string {
+	var list []string
+	for _, part := range parts {
+		if last := len(list) - 1; last >= 0 && textWidth(list[last]+" · "+part, size) <= width {
+			list[last] += " · " + part
+			continue
+		}
+		list = append(list, fit(part, width, size))
+	}
+	return list
+}
+
 func (p *Picture) pool(pool *view.Pool, y int) int {
 	title := pool.Name + ": " + pool.Told()
 	p.Boxes = append(p.Boxes, Box{Y: y + 2, W: 4, H: 16, Role: poolRole(pool.State), Level: 255, Row: pool.Name, Title: title})
 	p.Labels = append(p.Labels, Label{X: 12, Y: y + 14, Text: fit(pool.Name+" · "+pool.Told(), p.Width-12, titleSize), Size: titleSize,
-		Bold: true, Role: Ink},
-		Label{X: 12, Y: y + 30, Text: fit(pool.Summary(), p.Width-12, smallSize), Size: smallSize, Role: Muted})
-	y += 38
+		Bold: true, Role: Ink})
+	y += 30
+	for _, text := range lines(pool.Summary(), p.Width-12, smallSize) {
+		p.Labels = append(p.Labels, Label{X: 12, Y: y, Text: text, Size: smallSize, Role: Muted})
+		y += 15
+	}
+	y -= 7
 	names := min(p.Width*2/5, 260)
 	length := p.Width - names - 190
 	if p.Width < 560 {

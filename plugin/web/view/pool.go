@@ -135,8 +135,8 @@ func PoolsSheet(list []Pool) *Sheet {
 	return s
 }
 
-// Summary returns a pool in a line: nodes, price, and what may happen to them.
-func (p *Pool) Summary() string {
+// Summary returns a pool in a few words each: nodes, price, and what may happen to them.
+func (p *Pool) Summary() []string {
 	nodes := strconv.Itoa(p.Nodes) + " nodes"
 	if p.Nodes == 1 {
 		nodes = "1 node"
@@ -147,9 +147,10 @@ func (p *Pool) Summary() string {
 	if p.NotReady > 0 {
 		nodes += fmt.Sprintf(", %d not ready", p.NotReady)
 	}
-	text := fmt.Sprintf("%s · %.2f USD/h · weight %d · may be disrupted now: %s", nodes, p.Price, p.Weight, p.Allowed())
+	parts := []string{nodes, fmt.Sprintf("%.2f USD/h", p.Price), fmt.Sprintf("weight %d", p.Weight),
+		"may be disrupted now: " + cmp.Or(p.Allowed(), "nothing")}
 	if p.Launches.Types > 0 {
-		text += fmt.Sprintf(" · %d types from %.4f USD/h", p.Launches.Types, p.Launches.Price)
+		parts = append(parts, fmt.Sprintf("%d types from %.4f USD/h", p.Launches.Types, p.Launches.Price))
 	}
-	return text
+	return parts
 }
