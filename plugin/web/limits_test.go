@@ -115,6 +115,10 @@ func TestLongQueries(t *testing.T) {
 			t.Errorf("%.30s, %d bytes: a page of %d bytes", query, len(query), len(page))
 		}
 	}
+	if page, answer := c.get("/nosuch"); answer.StatusCode != http.StatusNotFound || !strings.Contains(page, `<a href="/fleet">Go to the fleet</a>`) ||
+		!strings.Contains(page, "There is no such page: want one of fleet, pools,") {
+		t.Errorf("a page that does not exist is answered with %s:\n%s", answer.Status, page)
+	}
 	answer := c.do(http.MethodPost, "/what-if", url.Values{"yaml": {strings.Repeat("x", mostChange)}}, nil)
 	if answer.StatusCode != http.StatusRequestURITooLong {
 		t.Errorf("a form that leads to a query that is too long is answered with %s", answer.Status)

@@ -22,7 +22,7 @@ import (
 var fleetSizes = flag.String("sizes", "12", "numbers of nodes of the fleets of TestTimes, separated by commas")
 
 // timed are the views of TestTimes.
-var timed = []string{"/fleet", "/fleet?color=why", "/pending", "/map", "/savings", "/plan"}
+var timed = []string{"/fleet", "/fleet?color=why", "/pending", "/map", "/pools", "/savings", "/plan"}
 
 // longestView is how long TestTimes waits for a view before it says what is there.
 const longestView = time.Minute
