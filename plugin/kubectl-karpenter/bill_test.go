@@ -96,7 +96,8 @@ func TestCostByHand(t *testing.T) {
 		}
 		want[name] += int64(usd*1e9 + 0.5)
 	}
-	out, err := runRoot(t, "top", "--once", "-f", "docs/cost/fleet.yaml", "--instance-types", "docs/cost/types.json", "--by", "workload", "-o", "json")
+	out, err := runRoot(t, "top", "--once", "-f", "docs/cost/fleet.yaml", "--instance-types", "docs/cost/types.json", "--by",
+		"workload", "-o", "json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -235,7 +235,8 @@ func TestDiffOfTheSamePool(t *testing.T) {
 	pool = regexp.MustCompile(`(?m)^  (uid|resourceVersion|generation|creationTimestamp): .*\n`).ReplaceAllString(pool, "")
 	folder := files(t, map[string]string{"pool.yaml": pool + "\n"})
 	out, err := simulate(t, "", "--kubeconfig", upstreamCluster(t), "--live", "--diff", "-f", filepath.Join(folder, "pool.yaml"))
-	if err != nil || !strings.HasPrefix(out, "Nothing changes: no field that decides changed: costs 0.00 USD a month more at rest (of 594.22)") {
+	if err != nil || !strings.HasPrefix(out,
+		"Nothing changes: no field that decides changed: costs 0.00 USD a month more at rest (of 594.22)") {
 		t.Errorf("%v\n%s\n%s", err, out, pool)
 	}
 }

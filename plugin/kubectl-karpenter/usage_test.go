@@ -52,9 +52,11 @@ func metered(t *testing.T, status int, text string) string {
 
 // metrics is what a metrics-server answers about two of the pods of shop.
 const metrics = `{"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}, "items": [
- {"metadata": {"name": "web-0", "namespace": "shop", "creationTimestamp": "2026-01-01T06:00:00Z"}, "timestamp": "2026-01-01T05:59:50Z", "window": "15.2s",
+ {"metadata": {"name": "web-0", "namespace": "shop", "creationTimestamp": "2026-01-01T06:00:00Z"}, "timestamp": "2026-01-01T05:59:50Z",
+	"window": "15.2s",
   "containers": [{"name": "c", "usage": {"cpu": "123456789n", "memory": "1048576Ki"}}]},
- {"metadata": {"name": "gone-0", "namespace": "shop", "creationTimestamp": "2026-01-01T06:00:00Z"}, "timestamp": "2026-01-01T05:59:50Z", "window": "15.2s",
+ {"metadata": {"name": "gone-0", "namespace": "shop", "creationTimestamp": "2026-01-01T06:00:00Z"},
+	"timestamp": "2026-01-01T05:59:50Z", "window": "15.2s",
   "containers": [{"name": "c", "usage": {"cpu": "64", "memory": "1Ti"}}]}]}`
 
 // topOf returns what top prints of a cluster once, as a document.
@@ -94,7 +96,8 @@ func topOf(t *testing.T, kubeconfig string, flags ...string) (*bill.Bill, string
 // gone.
 func TestUsageLive(t *testing.T) {
 	b, _ := topOf(t, metered(t, http.StatusOK, metrics), "--usage")
-	if len(b.Rows) != 1 || b.Rows[0].Use.Pods != 1 || b.Rows[0].Use.CPU != 124 || b.Rows[0].Use.Memory != 1<<30 || b.Rows[0].Use.RequestedCPU != 1500 {
+	if len(b.Rows) != 1 || b.Rows[0].Use.Pods != 1 || b.Rows[0].Use.CPU != 124 || b.Rows[0].Use.Memory != 1<<30 ||
+		b.Rows[0].Use.RequestedCPU != 1500 {
 		t.Errorf("the rows with usage are %+v", b.Rows)
 	}
 	if u := b.Usage; u.Unknown != "" || u.Pods != 1 || u.Of != 4 || u.RightSized == nil || u.RightSized.AtRest <= 0 || u.RightSized.Pods == 0 {
@@ -106,7 +109,8 @@ func TestUsageLive(t *testing.T) {
 // right get a line that says so, and the bill.
 func TestUsageMissing(t *testing.T) {
 	status := func(code int, reason, message string) string {
-		return fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": %q, "code": %d, "message": %q}`, reason, code, message)
+		return fmt.Sprintf(`{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": %q, "code": %d, "message": %q}`,
+			reason, code, message)
 	}
 	for _, tt := range []struct {
 		code        int
@@ -117,9 +121,11 @@ func TestUsageMissing(t *testing.T) {
 			"no metrics.k8s.io: the API server does not serve it; metrics-server is a common source", ""},
 		{http.StatusServiceUnavailable, status(503, "ServiceUnavailable", "the server is currently unable to handle the request"),
 			"no metrics.k8s.io: its server does not answer now", ""},
-		{http.StatusForbidden, status(403, "Forbidden", `pods.metrics.k8s.io is forbidden: User "ann" cannot list resource "pods" in API group "metrics.k8s.io" at the cluster scope`),
+		{http.StatusForbidden, status(403, "Forbidden",
+			`pods.metrics.k8s.io is forbidden: User "ann" cannot list resource "pods" in API group "metrics.k8s.io" at the cluster scope`),
 			"no metrics.k8s.io: listing pods.metrics.k8s.io is not allowed", `user "ann" may not list pods.metrics.k8s.io`},
-		{http.StatusOK, `{"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "items": []}`, "no metrics.k8s.io: it has no usage of any pod yet", ""},
+		{http.StatusOK, `{"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "items": []}`,
+			"no metrics.k8s.io: it has no usage of any pod yet", ""},
 	} {
 		b, problems := topOf(t, metered(t, tt.code, tt.text), "--usage", "--by", "workload")
 		want := &bill.Usage{Unknown: tt.want}

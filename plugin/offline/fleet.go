@@ -241,7 +241,8 @@ func poolView(pool *model.Pool, o *PoolOutcome, condition string) view.Pool {
 	}
 	gauges := func(quota string, limits []LimitOutcome) {
 		for _, l := range limits {
-			v.Gauges = append(v.Gauges, view.Gauge{Quota: quota, Resource: l.Resource, Used: l.Used, Limit: l.Limit, Share: l.share, Reached: l.Reached})
+			v.Gauges = append(v.Gauges, view.Gauge{Quota: quota, Resource: l.Resource, Used: l.Used, Limit: l.Limit, Share: l.share,
+				Reached: l.Reached})
 		}
 	}
 	gauges("", o.Limits)

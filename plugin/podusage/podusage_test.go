@@ -56,14 +56,17 @@ func TestOf(t *testing.T) {
 // TestRightSize checks the requests that each pod has then: cpu and memory of its containers, the sidecar included.
 func TestRightSize(t *testing.T) {
 	const two = `containers: [{name: main, resources: {requests: {cpu: "2", memory: 4Gi, nvidia.com/gpu: "1"}, limits: {cpu: "2", memory: 4Gi, nvidia.com/gpu: "1"}}},
-  {name: quiet, resources: {requests: {cpu: 100m, memory: 64Mi}}}], initContainers: [{name: side, restartPolicy: Always}, {name: setup, resources: {requests: {cpu: "1"}}}]`
+  {name: quiet, resources: {requests: {cpu: 100m, memory: 64Mi}}}], initContainers: [{name: side, restartPolicy: Always}, {name: setup,
+    resources: {requests: {cpu: "1"}}}]`
 	pods := []*corev1.Pod{
 		podOf(t, `{metadata: {namespace: a, name: web-1}, spec: {`+two+`}}`),
 		podOf(t, `{metadata: {namespace: a, name: web-2}, spec: {`+two+`}}`), // no usage of its own
 		podOf(t, `{metadata: {namespace: a, name: agent}, spec: {`+two+`}}`), // not to be changed
 		podOf(t, `{metadata: {namespace: a, name: job}, spec: {`+two+`}}`),   // no usage of its workload
 		podOf(t, `{metadata: {namespace: a, name: resized, managedFields: [{manager: vpa, subresource: resize}]}, spec: {resources: {requests: {cpu: "9"}}, containers: [{name: main}]},
-  status: {resources: {requests: {cpu: "9"}}, containerStatuses: [{name: main, allocatedResources: {cpu: "9"}, resources: {requests: {cpu: "9"}}, ready: true, image: i, imageID: i, restartCount: 0}]}}`),
+  status: {resources: {requests: {cpu: "9"}},
+    containerStatuses: [{name: main, allocatedResources: {cpu: "9"}, resources: {requests: {cpu: "9"}}, ready: true, image: i,
+    imageID: i, restartCount: 0}]}}`),
 	}
 	u := usageOf(t, `{metadata: {namespace: a, name: web-1}, containers: [{name: main, usage: {cpu: 333m, memory: 1Gi}}, {name: quiet, usage: {cpu: 1m, memory: 1Mi}},
   {name: side, usage: {cpu: 100m, memory: 100Mi}}]}`,
@@ -82,7 +85,8 @@ func TestRightSize(t *testing.T) {
 	if diff := cmp.Diff(before, pods); diff != "" {
 		t.Errorf("the given pods changed:\n%s", diff)
 	}
-	web := map[string]string{"main": "400m 1288490189 1", "quiet": "10m 32Mi 0", "side": "120m 120Mi 0", "setup": "1 0 0"} // 1.2 x 333 is 399.6
+	web := map[string]string{"main": "400m 1288490189 1", "quiet": "10m 32Mi 0", "side": "120m 120Mi 0",
+		"setup": "1 0 0"} // 1.2 x 333 is 399.6
 	same := map[string]string{"main": "2 4Gi 1", "quiet": "100m 64Mi 0", "side": "0 0 0", "setup": "1 0 0"}
 	for i, want := range []map[string]string{web, web, same, same, {"main": "3600m 1288490189 0"}} {
 		got := map[string]string{}
@@ -95,18 +99,21 @@ func TestRightSize(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", pods[i].Name, diff)
 		}
 	}
-	if diff := cmp.Diff(corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}, sized[0].Spec.Containers[0].Resources.Limits); diff != "" {
+	if diff := cmp.Diff(corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")},
+		sized[0].Spec.Containers[0].Resources.Limits); diff != "" {
 		t.Errorf("limits:\n%s", diff)
 	}
-	if r := sized[4]; r.Spec.Resources != nil || r.Status.Resources != nil || r.Status.ContainerStatuses[0].AllocatedResources != nil || r.ManagedFields != nil {
+	if r := sized[4]; r.Spec.Resources != nil || r.Status.Resources != nil ||
+		r.Status.ContainerStatuses[0].AllocatedResources != nil || r.ManagedFields != nil {
 		t.Errorf("a pod that was resized still has what was in effect: %+v", r)
 	}
 }
 
 // TestDeepCopy checks that a copy shares nothing.
 func TestDeepCopy(t *testing.T) {
-	m := podusage.PodMetrics{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}}, Containers: []podusage.ContainerMetrics{
-		{Name: "main", Usage: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
+	m := podusage.PodMetrics{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}},
+		Containers: []podusage.ContainerMetrics{
+			{Name: "main", Usage: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}
 	list := &podusage.PodMetricsList{Items: []podusage.PodMetrics{m}}
 	c := list.DeepCopyObject().(*podusage.PodMetricsList)
 	if diff := cmp.Diff(list, c); diff != "" {

@@ -60,7 +60,8 @@ func TestCompare(t *testing.T) {
 			[]string{"metadata.labels.a: b -> c"}},
 		{"a new object", "NodePool", "", `{"spec":{}}`, []string{": absent -> present"}},
 		{"an object that is gone", "NodePool", `{"spec":{}}`, "", []string{": present -> absent"}},
-		{"a value of PriorityClass", "PriorityClass", `{"value":1,"description":"x"}`, `{"value":2,"description":"x"}`, []string{"value: 1 -> 2"}},
+		{"a value of PriorityClass", "PriorityClass", `{"value":1,"description":"x"}`, `{"value":2,"description":"x"}`,
+			[]string{"value: 1 -> 2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string

@@ -24,7 +24,8 @@ func TestScreenBill(t *testing.T) {
 	}
 	f.Bill = &bill.Bill{Grouping: bill.Grouping{By: bill.ByNamespace}, PerHour: 5e9, PerMonth: 5e9 * 730, Nodes: 10}
 	for i := range 50 {
-		f.Bill.Rows = append(f.Bill.Rows, bill.Row{Kind: bill.Pods, Namespace: fmt.Sprintf("team-%02d", i), Pods: 1, PerHour: 1e8, PerMonth: 1e8 * 730})
+		f.Bill.Rows = append(f.Bill.Rows, bill.Row{Kind: bill.Pods, Namespace: fmt.Sprintf("team-%02d", i), Pods: 1, PerHour: 1e8,
+			PerMonth: 1e8 * 730})
 	}
 	s.Show(f)
 	for range 3 {

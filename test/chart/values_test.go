@@ -195,7 +195,8 @@ func everything(provider string) setter {
 		set("settings.expendablePodsPriorityCutoff", -10).set("settings.newPodDelay", "5s").set("settings.unreadyBrake", "45%,3").
 		set("settings.schedulerConfig", "podTopologySpread: {}").
 		set("settings.kubeClientQPS", 50).set("settings.kubeClientBurst", 100).
-		set("settings.enableProfiling", true).set("settings.metricsDetail", true).set("settings.costLabel", "team").set("settings.disableControllerWarmup", false).
+		set("settings.enableProfiling", true).set("settings.metricsDetail", true).
+		set("settings.costLabel", "team").set("settings.disableControllerWarmup", false).
 		set("settings.poolSelector", "cell=a").set("settings.leaderElectionName", "other").set("settings.leaderElectionNamespace", "elsewhere").
 		set("settings.clusterEndpoint", "https://example.org").set("settings.clusterCABundle", "Q0E=").set("settings.isolatedVPC", true).
 		set("settings.eksControlPlane", true).set("settings.vmMemoryOverheadPercent", 0.1).set("settings.interruptionQueue", "queue").

@@ -60,7 +60,8 @@ func (g *generator) pools() {
 				"requirements": []object{{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []string{capacity}},
 					{"key": "kubernetes.io/arch", "operator": "In", "values": []string{"amd64"}}}}}}})
 	}
-	pool("general", "on-demand", object{"consolidateAfter": "0s", "budgets": []object{{"nodes": "10%"}}}, object{"cpu": fmt.Sprint(20 * g.Nodes)})
+	pool("general", "on-demand", object{"consolidateAfter": "0s", "budgets": []object{{"nodes": "10%"}}},
+		object{"cpu": fmt.Sprint(20 * g.Nodes)})
 	pool("spot", "spot", object{"consolidateAfter": "0s", "consolidationPolicy": "WhenEmpty", "budgets": []object{{"nodes": "20%"}}}, nil)
 	pool("stateful", "on-demand", object{"consolidateAfter": "0s", "budgets": []object{{"nodes": "10%"}}},
 		object{"nodes": fmt.Sprint(4 + g.Nodes/4), "memory": fmt.Sprintf("%dGi", 64*(1+g.Nodes))})

@@ -73,7 +73,8 @@ func (r *Reconciler) reportDeleted(ctx context.Context, claim *karpv1.NodeClaim)
 		reason = strings.ToLower(c.Reason)
 	}
 	elapsed := now.Sub(claim.DeletionTimestamp.Time)
-	logOf(ctx, claim).Info("deleted nodeclaim", "node", claim.Status.NodeName, "instanceType", i.Type, "zone", i.Zone, "capacityType", i.CapacityType, "instanceID", i.ID,
+	logOf(ctx, claim).Info("deleted nodeclaim", "node", claim.Status.NodeName, "instanceType", i.Type, "zone", i.Zone, "capacityType",
+		i.CapacityType, "instanceID", i.ID,
 		"providerID", claim.Status.ProviderID, "pricePerHour", i.Price, "reason", reason, "after", seconds(elapsed), "lifetime",
 		seconds(now.Sub(claim.CreationTimestamp.Time)))
 	r.Metrics.Traces.Gone(claim.Name, now, reason)

@@ -23,7 +23,8 @@ func BenchmarkOf(b *testing.B) {
 		for j := range 10 {
 			pod := fmt.Sprintf("%s-%d", name, j)
 			f.pods = append(f.pods, model.PodSpec{UID: pod, Namespace: fmt.Sprint("team-", (i*7+j)%200), Name: pod, Node: name, State: model.Bound,
-				Requests: []quantity.Amount{{Name: "cpu", Value: int64(100 + i%9*50)}, {Name: "memory", Value: int64(1+j) << 28}, {Name: "pods", Value: 1}}})
+				Requests: []quantity.Amount{{Name: "cpu", Value: int64(100 + i%9*50)}, {Name: "memory", Value: int64(1+j) << 28},
+					{Name: "pods", Value: 1}}})
 		}
 	}
 	snap := f.snapshot()

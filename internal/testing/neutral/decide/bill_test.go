@@ -104,7 +104,8 @@ func rightSized(t *testing.T, in *neutral.Input, part, of int64) (saving float64
 		for _, c := range p.Spec.Containers {
 			cpu, memory := c.Resources.Requests.Cpu().MilliValue()*part/of, c.Resources.Requests.Memory().Value()*part/of
 			m.Containers = append(m.Containers, podusage.ContainerMetrics{Name: c.Name, Usage: corev1.ResourceList{
-				corev1.ResourceCPU: *resource.NewMilliQuantity(cpu, resource.DecimalSI), corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)}})
+				corev1.ResourceCPU:    *resource.NewMilliQuantity(cpu, resource.DecimalSI),
+				corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI)}})
 		}
 		with.Objects = append(with.Objects, m)
 	}
