@@ -49,7 +49,8 @@ func (w *wiring) addCensus(ctx context.Context) error {
 			WellKnown: w.store.Vocabulary().Rules.WellKnown, Detail: w.o.metricsDetail,
 		}),
 		Waits: w.metrics.Waits, Snapshot: func() *model.Snapshot { return w.store.Snapshot(w.clock.Now()) }, Synced: w.store.Synced,
-		Pods: w.store.EachPod, Cache: w.mgr.GetCache(), Others: kinds, CostLabel: w.o.costLabel, Clock: w.clock, Log: w.mgr.GetLogger().WithName("metrics"),
+		Pods: w.store.EachPod, Cache: w.mgr.GetCache(), Others: kinds, CostLabel: w.o.costLabel, Clock: w.clock,
+		Log: w.mgr.GetLogger().WithName("metrics"),
 	}
 	c.Begin()
 	ctrlmetrics.Registry.MustRegister(c)

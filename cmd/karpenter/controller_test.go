@@ -54,7 +54,8 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"batch-max-duration": "10s", "batch-idle-duration": "1s", "preference-policy": "Respect", "min-values-policy": "Strict",
 		"ignore-dra-requests": "true", "feature-gates": "", "scheduler-config": "", "node-overhead-price": "0.005", "instance-types-file-path": "",
 		// Flags that upstream does not have.
-		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "", "disruption-validation": "15s", "metrics-detail": "false", "cost-label": "", "honor-safe-to-evict": "false",
+		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "",
+		"disruption-validation": "15s", "metrics-detail": "false", "cost-label": "", "honor-safe-to-evict": "false",
 		"default-instance-profile": "", "work-budget": "20000000", "webhook-client-ca": "", "proactive-scale-up": "true",
 		"expendable-pods-priority-cutoff": "", "new-pod-delay": "0s", "unready-brake": "off", "pool-selector": "",
 	}

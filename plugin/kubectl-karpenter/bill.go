@@ -64,7 +64,8 @@ func rightSize(ctx context.Context, b *bill.Bill, o *offline.Overview) error {
 	sized, err := o.RightSized(limited)
 	switch {
 	case err != nil && limited.Err() != nil && ctx.Err() == nil:
-		sized = &bill.RightSized{Stopped: fmt.Sprintf("not planned within %s; kubectl karpenter report --usage plans as long as it takes", longestSizing)}
+		sized = &bill.RightSized{Stopped: fmt.Sprintf(
+			"not planned within %s; kubectl karpenter report --usage plans as long as it takes", longestSizing)}
 	case err != nil:
 		return err
 	}

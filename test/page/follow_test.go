@@ -61,7 +61,8 @@ func TestFollow(t *testing.T) {
 		t.Error("the page was loaded again")
 	}
 	set(nil, errors.New("the API server is away"))
-	s.until(`document.getElementById("stale").textContent.startsWith("not fresh since ") && document.getElementById("stale").textContent.includes("away")`)
+	s.until(`document.getElementById("stale").textContent.startsWith("not fresh since ") &&
+		document.getElementById("stale").textContent.includes("away")`)
 	if rows := eval[int](s, `document.querySelectorAll("#grid tbody tr").length`); rows != 60 {
 		t.Errorf("the page has %d rows while the cluster cannot be read, want those of the last reading", rows)
 	}

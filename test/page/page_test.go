@@ -84,7 +84,8 @@ const colors = `(() => {
 const cutTables = `[...document.querySelectorAll(".sheet")].filter(e => e.scrollWidth > e.clientWidth).length`
 
 // cropped returns how many pictures are wider than their place, or than the screen.
-const cropped = `[...document.querySelectorAll("figure svg.picture, figure canvas")].filter(e => e.getClientRects().length &&
+const cropped = `[...document.querySelectorAll("figure svg.picture, figure canvas")]
+			.filter(e => e.getClientRects().length &&
 	(e.getBoundingClientRect().right > innerWidth || e.parentElement.scrollWidth > e.parentElement.clientWidth + 1)).length`
 
 // TestViews opens each view in light and dark, on a wide and a narrow screen. Each has a picture and a table, no errors,

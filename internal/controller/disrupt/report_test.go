@@ -101,7 +101,8 @@ func TestDisruptTellsOfConsolidation(t *testing.T) {
 	}
 	const about = `"reason":"Underutilized","decision":"replace","nodes":["a"],`
 	if diff := cmp.Diff([]string{
-		`{"logger":"","level":0,"msg":"disrupting nodes",` + about + `"nodeClaims":["c-a"],"method":"single","pods":1,"savingPerHour":0.5,"replacements":["nodeclaim/new"],"podsMoveTo":[]}`,
+		`{"logger":"","level":0,"msg":"disrupting nodes",` + about +
+			`"nodeClaims":["c-a"],"method":"single","pods":1,"savingPerHour":0.5,"replacements":["nodeclaim/new"],"podsMoveTo":[]}`,
 		`{"logger":"","level":0,"msg":"created nodeclaim","nodeClaim":"new","nodePool":"p","reason":"underutilized","pods":0,"podNames":[]}`,
 		`{"logger":"","level":0,"msg":"abandoned disruption",` + about + `"phase":"launching","code":"DeadlinePassed","cause":"the deadline has passed"}`,
 	}, l.lines); diff != "" {

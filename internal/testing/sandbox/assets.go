@@ -125,7 +125,8 @@ func Assets(ctx context.Context, options AssetsOptions) (string, error) {
 			"install Go, or give a folder of executables with --binaries", module, multicall)
 	}
 	return "", errors.New("no control plane to run: no source tree of " + modulePath + " in the current directory or above it, and no " +
-		multicall + " on the PATH; run this in a clone of the repository, or give the folder that `karpenter-sandbox assets` prints there with --binaries")
+		multicall + " on the PATH; run this in a clone of the repository, " +
+		"or give the folder that `karpenter-sandbox assets` prints there with --binaries")
 }
 
 // givenAssets checks a folder that was named: that each executable exists, runs, and is of the version, if one is wanted.
