@@ -102,7 +102,7 @@ type Row struct {
 	PerMonth USD `json:"pricePerMonth"`
 }
 
-// Bill is the price of a fleet by those for whom it is paid.
+// Bill is the price of a fleet by what it is paid for.
 type Bill struct {
 	Grouping
 	// Rows: those of Pods, then Daemons, Unused, Empty; each kind in the order of Sort.

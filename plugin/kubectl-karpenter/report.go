@@ -36,7 +36,7 @@ func reportCommandAt(now func() time.Time) *cobra.Command {
 		Use:   "report --live | -f FILE|DIR|- ...",
 		Short: "Write fleet, cost, savings, pending pods and findings of a cluster as one file",
 		Long: `Reads a live cluster (--live), or a capture or manifests (-f), and writes one file for others: the fleet as picture and
-table, its cost beside that of a fresh fleet and the lower bound, whom the cost is for, the plan, what keeps nodes
+table, its cost beside that of a fresh fleet and the lower bound, what the cost is for, the plan, what keeps nodes
 although they could be removed and what that costs, why pods are pending, and with --live what "doctor" finds. Nothing is
 changed in the cluster.
 

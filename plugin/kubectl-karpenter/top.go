@@ -48,7 +48,7 @@ func topCommandAt(now func() time.Time) *cobra.Command {
 	v := view{now: now}
 	command := &cobra.Command{
 		Use:   "top",
-		Short: "Show the nodes of a live cluster with utilization and cost, pending pods, and whom the cost is for",
+		Short: "Show the nodes of a live cluster with utilization and cost, pending pods, and what the cost is for",
 		Long: `Reads the cluster repeatedly, and shows its nodes with the requests of their pods, type, zone, capacity type, price,
 pods and state; the pending pods and why they are pending; and the total cost beside its lower bound. Nothing is
 changed.

@@ -51,7 +51,7 @@ func (o *Manifests) Fleet(p *Policy, namespace string, by *bill.Grouping) *top.F
 	return fleet
 }
 
-// bill returns whom the cost of the nodes is for, with the usage of pods if that is asked for.
+// bill returns what the cost of the nodes is for, with the usage of pods if that is asked for.
 func (o *Manifests) bill(snap *model.Snapshot, g bill.Grouping) *bill.Bill {
 	why := o.noUsage
 	switch {

@@ -62,7 +62,7 @@ func (o *Manifests) Overview(p *Policy) *Overview {
 	return reading
 }
 
-// Bill returns whom the cost of the nodes is for.
+// Bill returns what the cost of the nodes is for.
 func (o *Overview) Bill(g bill.Grouping) *bill.Bill { return o.w.bill(o.snap, g) }
 
 // CostLabels returns the keys of labels by which the cost can be shared, those of most pods first.

@@ -37,7 +37,7 @@ type Fleet struct {
 	poolRows []poolTotal
 	// PriceSource describes source and date of the prices, empty for fictitious ones.
 	PriceSource string `json:"priceSource,omitempty"`
-	// Bill is for whom the price is paid; nil if that was not asked.
+	// Bill is what the price is paid for; nil if that was not asked.
 	Bill *bill.Bill `json:"bill,omitempty"`
 	// Incomplete lists the kinds that the user may not read, and how the data differs without them.
 	Incomplete []Denied `json:"incomplete,omitempty"`

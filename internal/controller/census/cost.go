@@ -14,7 +14,7 @@ const (
 	unlabeled = "(none)"
 )
 
-// bill sends whom the cost of the fleet is for.
+// bill sends the cost of the fleet by namespace and by the values of a label.
 func (s sending) bill(snap *model.Snapshot, label string) {
 	for _, r := range allocation.Of(snap, allocation.ByNamespace).Largest(mostPayers) {
 		s.send(s.NamespaceCost, usd(r.Price), r.Kind.String(), payer(&r, r.Key.Namespace))

@@ -90,7 +90,7 @@ type Row struct {
 	Price int64
 }
 
-// Bill is the price of a fleet by those for whom it is paid.
+// Bill is the price of a fleet by what it is paid for.
 type Bill struct {
 	// Rows by kind, then by price, the highest first, then by key. Their prices add up to Price.
 	Rows []Row

@@ -17,7 +17,7 @@ var billKinds = map[string]Key{
 
 // Bill draws a bar for each row of a bill: the rows of pods as far as there is space, and all others.
 func Bill(b *bill.Bill, width int) *Picture {
-	p := &Picture{Width: width, Name: "whom the cost is for, in USD a month"}
+	p := &Picture{Width: width, Name: "what the cost is for, in USD a month"}
 	rows := view.BillSheet(b).Rows
 	most, pods := bill.USD(0), 0
 	var shown []int
