@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 )
@@ -37,7 +38,7 @@ type AssetsOptions struct {
 	// KubernetesVersion is the minor version to run, such as 1.33. If it is empty, the module's default is used, or the one
 	// that a folder has.
 	KubernetesVersion string
-	// Progress is called with a line of text while a download or a build runs. It may be nil.
+	// Progress is called with a line of text while a download or a build runs, by one goroutine at a time. It may be nil.
 	Progress func(string)
 
 	otherwise string // Binaries, if nothing says what
@@ -89,11 +90,7 @@ func (e *FolderError) ExitCode() int { return 2 }
 // minutes on 2 cores per Kubernetes version); the folder of kubernetes-components on the PATH. Errors to distinguish:
 // *FolderError, and *VersionError for a version that the module does not support.
 func Assets(ctx context.Context, options AssetsOptions) (string, error) {
-	if options.Progress == nil {
-		options.Progress = func(string) {}
-	}
-	options.Binaries = cmp.Or(options.Binaries, os.Getenv(binariesVariable), options.otherwise, Build)
-	options.Mirror = cmp.Or(options.Mirror, os.Getenv(mirrorVariable))
+	options = options.complete()
 	if options.Binaries != Auto && options.Binaries != Build {
 		folder, err := givenAssets(ctx, options.Binaries, options.KubernetesVersion)
 		if err != nil {
@@ -127,6 +124,24 @@ func Assets(ctx context.Context, options AssetsOptions) (string, error) {
 	return "", errors.New("no control plane to run: no source tree of " + modulePath + " in the current directory or above it, and no " +
 		multicall + " on the PATH; run this in a clone of the repository, " +
 		"or give the folder that `karpenter-sandbox assets` prints there with --binaries")
+}
+
+// complete returns the options with what holds for those that are not set. Downloads and the build run at once and report to
+// Progress, which need not expect that.
+func (o AssetsOptions) complete() AssetsOptions {
+	o.Binaries = cmp.Or(o.Binaries, os.Getenv(binariesVariable), o.otherwise, Build)
+	o.Mirror = cmp.Or(o.Mirror, os.Getenv(mirrorVariable))
+	report := o.Progress
+	var lock sync.Mutex
+	o.Progress = func(text string) {
+		if report == nil {
+			return
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		report(text)
+	}
+	return o
 }
 
 // givenAssets checks a folder that was named: that each executable exists, runs, and is of the version, if one is wanted.

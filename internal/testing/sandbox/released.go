@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,20 @@ var remainder = recipe{
 	start: "building etcd and kwok from source; the first time takes 1 to 3 minutes on 2 cores", of: 1100,
 }
 
+// fetchError is one of a download. What cannot be downloaded can be built.
+type fetchError struct{ error }
+
+// Unwrap returns the problem.
+func (e fetchError) Unwrap() error { return e.error }
+
+// isUnavailable reports whether an error says that a release cannot be downloaded. Others, such as of the compiler, would
+// end a build too.
+func isUnavailable(err error) bool {
+	_, failed := errors.AsType[fetchError](err)
+	_, unknown := errors.AsType[*download.NoSumError](err)
+	return failed || unknown
+}
+
 // released returns a folder for Auto: one that was built already, else one with what could be downloaded, else one that it
 // builds. It says which it does, and why.
 func released(ctx context.Context, from source, options AssetsOptions) (string, error) {
@@ -40,8 +55,8 @@ func released(ctx context.Context, from source, options AssetsOptions) (string, 
 			return folder, nil
 		}
 	}
-	if ctx.Err() != nil {
-		return "", err
+	if ctx.Err() != nil || !isUnavailable(err) {
+		return "", fmt.Errorf("preparing the sandbox of %s: %w", from.modfile, err)
 	}
 	options.Progress(fmt.Sprintf("the control plane is built from source, which takes %s the first time, because it cannot be downloaded: %v",
 		buildTakes, err))
@@ -72,7 +87,12 @@ func downloaded(ctx context.Context, from source, key string, archives []downloa
 		options.Progress(fmt.Sprintf("downloading %s from %s", strings.Join(names, " and "), client.Location(archives[0])))
 		group, ctx := errgroup.WithContext(ctx)
 		for _, a := range archives {
-			group.Go(func() error { return client.Fetch(ctx, a, unfinished) })
+			group.Go(func() error {
+				if err := client.Fetch(ctx, a, unfinished); err != nil {
+					return fetchError{err}
+				}
+				return nil
+			})
 		}
 		group.Go(func() error { return compile(ctx, from, remainder.without(archives), unfinished, options.Progress) })
 		return group.Wait()

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -181,6 +182,60 @@ func TestReleased(t *testing.T) {
 	}
 	if !hasMember([]download.Archive{archive}, kubectl) || hasMember([]download.Archive{archive}, kwok) {
 		t.Error("the members of an archive are not those that it has")
+	}
+}
+
+// TestReleasedBroken checks that what cannot be compiled is no reason to build: that would fail in the same way, later.
+func TestReleasedBroken(t *testing.T) {
+	if !strings.HasPrefix(download.Platform, "linux-") {
+		t.Skipf("there are no executables for %s", download.Platform)
+	}
+	t.Setenv(cacheVariable, t.TempDir())
+	module := smallModule(t)
+	writeFiles(t, module, map[string]string{"go.mod": "module " + componentsPath + "\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes v1.36.3\n"})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	var told lines
+	_, err := released(t.Context(), source{module, filepath.Join(module, "go.mod")}, AssetsOptions{Mirror: server.URL, Progress: told.add})
+	wantError(t, err, "go.mod requires no k8s.io/kubernetes or no sigs.k8s.io/kwok", module)
+	if strings.Contains(told.String(), "cannot be downloaded") || !strings.Contains(told.String(), "downloading Kubernetes v1.36.") {
+		t.Errorf("of a source that cannot be built: %s", told.String())
+	}
+}
+
+// TestProgressInTurn checks that downloads and the build, which run at once, report one after the other: the receiver of the
+// demo has no lock.
+func TestProgressInTurn(t *testing.T) {
+	t.Setenv(cacheVariable, t.TempDir())
+	module := smallModule(t)
+	content, archive := smallRelease(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) }))
+	defer server.Close()
+	archives := make([]download.Archive, 8)
+	for i := range archives {
+		archives[i] = archive
+		archives[i].Name, archives[i].Members = fmt.Sprint("archive ", i), map[string]string{}
+		if i == 0 {
+			archives[i].Members = archive.Members
+		}
+	}
+	var inside, together atomic.Int64
+	told := 0
+	options := AssetsOptions{Mirror: server.URL, Progress: func(string) {
+		if inside.Add(1) > 1 {
+			together.Add(1)
+		}
+		for range 1000 {
+			runtime.Gosched()
+		}
+		told++
+		inside.Add(-1)
+	}}.complete()
+	if _, err := downloaded(t.Context(), source{module, filepath.Join(module, "go.mod")}, "key", archives, options); err != nil {
+		t.Fatal(err)
+	}
+	if n := together.Load(); n > 0 || told != len(archives)+3 {
+		t.Errorf("%d of %d calls while another one ran, want none of %d", n, told, len(archives)+3)
 	}
 }
 
