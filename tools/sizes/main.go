@@ -7,9 +7,10 @@
 //
 // Tables that the linker makes of all functions and types (pclntab, type:*) belong to no package, and are rows of their own.
 //
-// It also says whether the program calls methods by a name that is known at run time only (package text/template does, which
-// html/template uses). The linker then keeps every exported method of every type that is in an interface, and all that these
-// methods call, which is about half of a program that has the Kubernetes and AWS clients.
+// It also says whether package text/template, which html/template uses, is linked with what calls methods by a name that is
+// known at run time only. The linker then keeps every exported method of every type that is in an interface, and all that
+// these methods call, which is about half of a program that has the Kubernetes and AWS clients. Other code may do the same
+// by package reflect: that is not examined.
 //
 // It must not depend on the rest of the repository: it reads files.
 package main
@@ -43,16 +44,14 @@ func main() {
 
 // program is what a file has, in bytes.
 type program struct {
-	loaded   uint64            // all that is in the file without symbols
-	sections map[string]uint64 // of these
-	symbols  map[string]uint64 // by the path of their package
-	// byName is a function that is linked and calls methods by name, or empty.
-	byName string
+	loaded    uint64            // all that is in the file without symbols
+	sections  map[string]uint64 // of these
+	symbols   map[string]uint64 // by the path of their package
+	templates bool              // callsByName is linked
 }
 
-// callers are the functions that call methods by names of run time. Without them the linker keeps only the methods that some
-// interface has.
-var callers = []string{"text/template.(*state).evalField"}
+// callsByName is the function of text/template that calls methods by names of run time.
+const callsByName = "text/template.(*state).evalField"
 
 func read(path string) (program, error) {
 	file, err := elf.Open(path)
@@ -74,9 +73,7 @@ func read(path string) (program, error) {
 		return program{}, fmt.Errorf("reading the symbols of %s, which must be built without -s: %w", path, err)
 	}
 	for _, symbol := range symbols {
-		if slices.Contains(callers, symbol.Name) {
-			p.byName = symbol.Name
-		}
+		p.templates = p.templates || symbol.Name == callsByName
 		if stored[symbol.Section] && elf.ST_TYPE(symbol.Info) != elf.STT_SECTION {
 			p.symbols[packageOf(symbol.Name)] += symbol.Size
 		}
@@ -130,10 +127,10 @@ func (p program) print(out io.Writer, packages bool, rows int) {
 	}
 	fmt.Fprintln(out, "\nsymbols:")
 	list(out, by, rows)
-	if p.byName != "" {
-		fmt.Fprintf(out, "\n%s calls methods by name: every exported method is kept\n", p.byName)
+	if p.templates {
+		fmt.Fprintln(out, "\ntext/template is linked: every exported method is kept")
 	} else {
-		fmt.Fprintln(out, "\nno method is called by name: only methods of interfaces are kept")
+		fmt.Fprintln(out, "\ntext/template is not linked")
 	}
 }
 
