@@ -17,10 +17,7 @@ func LogCreated(log logr.Logger, outcomes []Outcome, podsOf func(*plan.NewClaim)
 			continue
 		}
 		c := &a.NewClaim
-		pods, virtual := len(c.Pods)+len(c.Refs), 0
-		if len(c.Pods) > 0 && c.Pods[0].Virtual != "" {
-			pods, virtual = 0, pods
-		}
+		pods, virtual := c.PodCounts()
 		keys := []any{"nodeClaim", c.Name, "nodePool", c.Pool, "reason", a.Reason, "pods", pods,
 			"podNames", telemetry.PodNames(podsOf(c))}
 		if virtual > 0 {

@@ -232,11 +232,8 @@ func (r *Reporter) created(t *pass) {
 	}
 	pods, virtual := 0, 0
 	for i := range claims {
-		if all := claims[i].Pods; len(all) > 0 && all[0].Virtual != "" {
-			virtual += len(all)
-		} else {
-			pods += len(all)
-		}
+		p, v := claims[i].PodCounts()
+		pods, virtual = pods+p, virtual+v
 	}
 	execute.LogCreated(r.log(t), t.done.Outcomes, execute.PodsOf)
 	r.log(t).Info("created nodeclaims", "nodeclaims", len(claims), "pods", pods, "virtualPods", virtual,

@@ -174,6 +174,15 @@ func (c *NewClaim) PodRefs() []model.PodRef {
 	return refs
 }
 
+// PodCounts returns for how many pods the claim is, and for how many virtual ones. A claim has pods of one kind.
+func (c *NewClaim) PodCounts() (pods, virtual int) {
+	all := len(c.Pods) + len(c.Refs)
+	if len(c.Pods) > 0 && c.Pods[0].Virtual != "" {
+		return 0, all
+	}
+	return all, 0
+}
+
 // Price returns the price of the cheapest option, in nano-USD per hour.
 func (c *NewClaim) Price() int64 {
 	if len(c.Options) == 0 {
