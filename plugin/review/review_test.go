@@ -22,7 +22,20 @@ func object(t *testing.T, kind, text string) Object {
 	return o
 }
 
-// TestCompare checks which fields decide, how they are named, and that an order does not matter.
+// initContainers returns a pod whose init containers have these names; those after a hyphen are sidecars.
+func initContainers(names ...string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		policy := ""
+		if sidecar, is := strings.CutPrefix(name, "-"); is {
+			name, policy = sidecar, `"restartPolicy":"Always",`
+		}
+		list[i] = `{"name":"` + name + `",` + policy + `"resources":{"requests":{"cpu":"1"}}}`
+	}
+	return `{"spec":{"initContainers":[` + strings.Join(list, ",") + `]}}`
+}
+
+// TestCompare checks which fields decide, how they are named, and which orders matter.
 func TestCompare(t *testing.T) {
 	for _, c := range []struct {
 		name, kind, old, now string
@@ -53,6 +66,15 @@ func TestCompare(t *testing.T) {
 			`{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}}}`,
 			`{"spec":{"replicas":3,"template":{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"2"}}}]}}}}`,
 			[]string{"spec.replicas: 2 -> 3", "spec.template.spec.containers.c.resources.requests.cpu: 1 -> 2"}},
+		{"init containers in another order", "Pod", initContainers("a", "b"), initContainers("b", "a"), nil},
+		{"a sidecar that starts later", "Pod", initContainers("-s", "a", "b"), initContainers("a", "-s", "b"),
+			[]string{"spec.initContainers.a.afterSidecars: [s] -> unset"}},
+		{"sidecars in another order, and init containers after them", "Pod", initContainers("-s", "-t", "a", "b"),
+			initContainers("-t", "-s", "b", "a"), nil},
+		{"a sidecar among several that starts earlier", "Pod", initContainers("-s", "a", "-t"), initContainers("-s", "-t", "a"),
+			[]string{"spec.initContainers.a.afterSidecars: [s] -> [s t]"}},
+		{"an init container and a sidecar without requests before others", "Pod", initContainers("-s", "a"),
+			strings.Replace(initContainers("-s", "a"), "[", `[{"name":"x","image":"y"},`, 1), nil},
 		{"a CronJob", "CronJob", `{"spec":{"schedule":"a","jobTemplate":{"spec":{"parallelism":1}}}}`,
 			`{"spec":{"schedule":"b","jobTemplate":{"spec":{"parallelism":2}}}}`,
 			[]string{"spec.jobTemplate.spec.parallelism: 1 -> 2"}},
