@@ -49,7 +49,9 @@ func gh(arguments []string) error {
 	}
 	switch what := strings.Join(rest[:min(2, len(rest))], " "); {
 	case what == "run list":
-		fmt.Println(os.Getenv("TEST_RUN"))
+		if values["--branch"] == os.Getenv("TEST_BRANCH") && values["--workflow"] == "karpenter-fleet.yml" {
+			fmt.Println(os.Getenv("TEST_RUN"))
+		}
 		return nil
 	case what == "run download" && rest[2] == os.Getenv("TEST_RUN") && values["--name"] == "fleet":
 		text, err := os.ReadFile(os.Getenv("TEST_FLEET"))
@@ -380,7 +382,7 @@ func onGitHub(t *testing.T, shell []string, fleet, review *workflow) {
 		t.Fatal(err)
 	}
 	temporary := t.TempDir()
-	r := newRunner(t, shell, map[string]string{"TEST_RUN": "4711", "RUNNER_TEMP": temporary,
+	r := newRunner(t, shell, map[string]string{"TEST_RUN": "4711", "TEST_BRANCH": "main", "RUNNER_TEMP": temporary,
 		"GITHUB_ENV": filepath.Join(temporary, "env"), "GITHUB_STEP_SUMMARY": filepath.Join(temporary, "summary")})
 	if err := os.WriteFile(r.env["GITHUB_ENV"], nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -400,7 +402,7 @@ func onGitHub(t *testing.T, shell []string, fleet, review *workflow) {
 		r.must("rm -rf '" + temporary + "/old'")
 		r.repository(old, now)
 		return r.steps(review, "review", map[string]string{"github.token": "may-comment", "github.repository": "shop/infra",
-			"github.base_ref": "main", "github.event.number": "12",
+			"github.base_ref": "release", "github.event.repository.default_branch": "main", "github.event.number": "12",
 			"github.event.pull_request.head.repo.full_name == github.repository": same})
 	}
 	commented(t, f, dear, same, func(now string) (string, int) { return push(now, "true") })
