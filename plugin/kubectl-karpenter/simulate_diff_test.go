@@ -390,3 +390,45 @@ func TestSimulateDiffHostile(t *testing.T) {
 		t.Errorf("of hostile names:\n%s", text)
 	}
 }
+
+// TestSimulateDiffRefuses checks that nothing is compared, and nothing printed, with manifests that no API server would
+// have: of a kind that is misspelled, without any object, or that the API server refuses.
+func TestSimulateDiffRefuses(t *testing.T) {
+	good := diffPool("general", "base", 999)
+	budget := "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: {selector: {}, SPEC}\n"
+	for name, c := range map[string]struct{ now, want string }{
+		"kind":           {strings.Replace(good, "kind: NodePool", "kind: Nodepool", 1), "kind: is Nodepool, which karpenter.sh does not have, want NodeClaim, NodeOverlay, NodePool; did you mean NodePool?"},
+		"class":          {"apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClas\nmetadata: {name: a}\n", "did you mean EC2NodeClass?"},
+		"quota":          {"apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityQouta\nmetadata: {name: a}\n", "did you mean CapacityQuota?"},
+		"other kind":     {"apiVersion: karpenter.sh/v1\nkind: Deployment\nmetadata: {name: a}\n", "kind: is Deployment"},
+		"empty":          {"", "new.yaml: has no object"},
+		"comment":        {"# helm\n---\n", "new.yaml: has no object"},
+		"negative":       {strings.Replace(budget, "SPEC", "maxUnavailable: -1", 1), "PodDisruptionBudget web: spec.maxUnavailable: is -1"},
+		"both":           {strings.Replace(budget, "SPEC", "maxUnavailable: 1, minAvailable: 1", 1), "want one of the two"},
+		"wrong selector": {strings.Replace(budget, "selector: {}, SPEC", "selector: {matchLabels: {a: -}}", 1), "spec.selector"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, format := range []string{"markdown", "text", "json"} {
+				out, err := diffOf(t, good, c.now, "-o", format, "--exit-code")
+				if cli.ExitCode(err) != 2 || !strings.Contains(fmt.Sprint(err), c.want) || out != "" {
+					t.Errorf("-o %s: error %v, want code 2 and %q; printed %q", format, err, c.want, out)
+				}
+			}
+			if _, err := diffOf(t, c.now, good); cli.ExitCode(err) != 2 {
+				t.Errorf("as OLD: error %v, want code 2", err)
+			}
+		})
+	}
+	for name, now := range map[string]string{
+		"no pool is left": "apiVersion: v1\nkind: List\nitems: []\n",
+		"once ours":       "apiVersion: karpenter.k8s.aws/v1beta1\nkind: AWSNodeTemplate\nmetadata: {name: a}\n",
+		"of kwok":         "apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n",
+		"not ours":        "apiVersion: autoscaling.x-k8s.io/v1\nkind: ProvisioningRequest\nmetadata: {name: a}\n",
+		"of another":      "apiVersion: autoscaling.x-k8s.io/v1\nkind: Later\nmetadata: {name: a}\n",
+		"Kubernetes":      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+	} {
+		if out, err := diffOf(t, good, now); err != nil || !strings.HasPrefix(out, "NodePool general present -> absent") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}

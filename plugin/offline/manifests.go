@@ -119,6 +119,8 @@ type reading struct {
 	newest time.Time
 	// seen are the origins of objects by their identity.
 	seen map[string]string
+	// documents is the number of objects, Lists and captures, whatever their kind.
+	documents int
 	// generated are the names that were made of metadata.generateName.
 	generated map[string]bool
 	// over are the identities that are seen already when other files begin, whose objects are skipped then.
@@ -334,7 +336,6 @@ func (o *completion) finish() {
 			assumeUnschedulable(p.object)
 		}
 	}
-	o.refuseBudgets()
 	o.assumeHealthy()
 	for _, p := range o.pods {
 		o.others.addNamespace(p.object.Namespace)

@@ -2,7 +2,6 @@ package offline
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,20 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// refuseBudgets removes PodDisruptionBudgets of files that the API server would reject, and reports why.
-func (o *completion) refuseBudgets() {
-	o.budgets = slices.DeleteFunc(o.budgets, func(b sourced[*policyv1.PodDisruptionBudget]) bool {
-		if b.live {
-			return false
-		}
-		wrong := budgetProblem(&b.object.Spec)
-		if wrong != nil {
-			o.problem(fmt.Errorf("%s: %w", b.origin, wrong))
-		}
-		return wrong != nil
-	})
-}
 
 // budgetProblem returns the error of the API server
 // (https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/policy/validation/validation.go), nil for none. A

@@ -31,10 +31,10 @@ func (o *Manifests) readPath(path string, in io.Reader) bool {
 	if path == "-" {
 		data, err := ReadText(in, 0, LargestFile)
 		if err != nil {
-			o.problem(fmt.Errorf("standard input: %w", err))
+			o.problem(fmt.Errorf("%s: %w", nameOf(path), err))
 			return false
 		}
-		o.readAll("standard input", data)
+		o.readAll(nameOf(path), data)
 		return true
 	}
 	about, err := os.Stat(path)
@@ -189,6 +189,7 @@ func (o *Manifests) readAs(implied metav1.TypeMeta, origin string, text []byte) 
 		o.problem(fmt.Errorf("%s: %s", origin, headProblem(text, err)))
 		return
 	}
+	o.documents++
 	if head.Kind == "" && implied.Kind != "" {
 		implied.APIVersion = cmp.Or(head.APIVersion, implied.APIVersion)
 	} else {
@@ -260,6 +261,10 @@ func (o *Manifests) readObject(origin string, head *objectHead, text []byte) {
 	case runtime.IsNotRegisteredError(err):
 		if successor := successorOf(head.TypeMeta); successor != "" {
 			o.problem(fmt.Errorf("%s: apiVersion: is %s, which is not read, want %s", origin, head.APIVersion, successor))
+			return
+		}
+		if unknown := unknownKind(head.TypeMeta); unknown != "" {
+			o.problem(fmt.Errorf("%s: %s", origin, unknown))
 			return
 		}
 		note, object := "", any(nil)

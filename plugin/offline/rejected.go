@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -82,6 +83,11 @@ func (o *Manifests) refuse(origin string, head *objectHead, object runtime.Objec
 	var wrong []error
 	for _, refusal := range builtin.Refusals(object) {
 		wrong = append(wrong, refusal)
+	}
+	if pdb, is := object.(*policyv1.PodDisruptionBudget); is {
+		if err := budgetProblem(&pdb.Spec); err != nil {
+			wrong = append(wrong, err)
+		}
 	}
 	if len(wrong) > 0 {
 		o.reject(origin, head, wrong)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -125,10 +126,22 @@ func (s *Source) Read(ctx context.Context, p Policy) (*Manifests, error) {
 	return o, o.complete(now, p)
 }
 
-// readOver reads the files whose objects take precedence over all others.
+// nameOf returns how errors name a path.
+func nameOf(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
+}
+
+// readOver reads the files whose objects take precedence over all others. One without any object is an error, like an
+// empty folder: the program that writes it may have failed.
 func (o *Manifests) readOver(s *Source) error {
 	for _, path := range s.over {
-		o.readPath(path, s.Stdin)
+		before := o.documents
+		if o.readPath(path, s.Stdin); o.documents == before && len(o.Problems) == 0 {
+			o.problem(fmt.Errorf("%s: has no object, want manifests; a List without items says that there are none", nameOf(path)))
+		}
 	}
 	if len(o.Problems) > 0 {
 		return inputErrorf("%w", errors.Join(o.Problems...))

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 )
 
@@ -72,4 +74,36 @@ func successorOf(kind metav1.TypeMeta) string {
 		return now
 	}
 	return fmt.Sprintf("%s (kubectl karpenter migrate -f FILE rewrites it; a cluster that has both prints it: kubectl get %s.v1.%s -o yaml)", now, resource, version.Group)
+}
+
+// notUsed are the kinds of the groups of Karpenter and of the autoscaling API that decisions do not use, by group.
+var notUsed = map[string][]string{
+	karpv1.Group:                          nil,
+	awsv1.Group:                           {"AWSNodeTemplate"},
+	kwokv1alpha1.Group:                    {kwokv1alpha1.Kind},
+	capture.Type.GroupVersionKind().Group: nil,
+	autoscalingv1beta1.Group:              {"ProvisioningRequest"},
+}
+
+// unknownKind returns what is wrong with a kind that its group, one of Karpenter, does not have, "" for all others. An
+// object that is left out because its kind is misspelled would count as one that is gone. The autoscaling API may get
+// further kinds, so that one of it must resemble a known one.
+func unknownKind(kind metav1.TypeMeta) string {
+	version, err := schema.ParseGroupVersion(kind.APIVersion)
+	others, ours := notUsed[version.Group]
+	if err != nil || !ours || slices.Contains(others, kind.Kind) {
+		return ""
+	}
+	var known []string
+	for _, name := range sortedKeys(readVersions) {
+		if strings.HasPrefix(readVersions[name], version.Group+"/") {
+			known = append(known, name)
+		}
+	}
+	meant := didYouMean(kind.Kind, append(slices.Clone(known), others...))
+	if version.Group == autoscalingv1beta1.Group && meant == "" {
+		return ""
+	}
+	return fmt.Sprintf("kind: is %s, which %s does not have, want %s%s", kind.Kind, version.Group,
+		strings.Join(append(known, others...), ", "), meant)
 }
