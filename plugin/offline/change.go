@@ -2,7 +2,6 @@ package offline
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
@@ -25,8 +23,8 @@ import (
 
 // Change is a hypothetical change of what was read. The zero value changes nothing.
 type Change struct {
-	// Pool is the manifest of a NodePool, YAML or JSON, in place of the one of its name; empty for none.
-	Pool string
+	// Pools are the manifests of NodePools, YAML documents or JSON, in place of those of their names or new; empty for none.
+	Pools string
 	// Spot and Prices are factors of spot prices and of all prices; 0 means 1.
 	Spot, Prices float64
 	// Zone is a zone without offerings and without its nodes; empty for none.
@@ -67,10 +65,8 @@ func (o *Manifests) With(c *Change) (*Manifests, error) {
 			c.pools(changed.pools[i].object)
 		}
 	}
-	if strings.TrimSpace(c.Pool) != "" {
-		if err := changed.replacePool(c.Pool); err != nil {
-			return nil, err
-		}
+	if err := changed.replacePools(c.Pools); err != nil {
+		return nil, err
 	}
 	if c.withoutPDB != "" {
 		changed.budgets = slices.DeleteFunc(slices.Clone(o.budgets),
@@ -85,40 +81,12 @@ func (o *Manifests) With(c *Change) (*Manifests, error) {
 	if err := changed.addPods(c); err != nil {
 		return nil, err
 	}
-	changed.sale = c.sale(o.sale)
-	if c.Pool != "" {
+	changed.sale = c.sale(changed.sale)
+	if c.Pools != "" {
 		changed.claims = slices.Clone(changed.claims)
 		changed.applyDrift(o)
 	}
 	return &changed, nil
-}
-
-// replacePool reads the manifest of a pool that is there, and puts it in the place of that.
-func (o *Manifests) replacePool(manifest string) error {
-	text, err := toJSON([]byte(manifest))
-	if err != nil {
-		return inputErrorf("the NodePool: %w", err)
-	}
-	var head objectHead
-	if err := yaml.Unmarshal(text, &head); err != nil || head.Kind != "NodePool" {
-		return inputErrorf("the manifest is of kind %q, want a NodePool", head.Kind)
-	}
-	at := slices.IndexFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return p.object.Name == head.Metadata.Name })
-	if at < 0 {
-		return inputErrorf("there is no NodePool %s to change", head.Metadata.Name)
-	}
-	old := o.pools[at].object
-	o.pools = slices.Delete(o.pools, at, at+1)
-	o.read("the change", text)
-	if len(o.Problems) > 0 {
-		return inputErrorf("%w", errors.Join(o.Problems...))
-	}
-	last := len(o.pools) - 1
-	if last < 0 || o.pools[last].object.Name != old.Name {
-		return inputErrorf("the NodePool %s cannot be used", head.Metadata.Name)
-	}
-	o.pools[last].object.UID = old.UID
-	return nil
 }
 
 // unprotect leaves out the annotations that protect these pods and nodes, and the claims of the nodes.

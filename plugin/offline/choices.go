@@ -1,8 +1,12 @@
 package offline
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,10 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 )
 
-// This file returns what a form for changes offers: workloads, pools and zones.
+// This file returns what a form for changes offers: workloads, pools and zones; and reads the pools that come back.
 
 // mostWorkloads is the maximum number of workloads that Workloads returns.
 const mostWorkloads = 1000
@@ -34,18 +39,18 @@ func (o *Overview) Workloads() []string {
 func (o *Overview) Pools() map[string]string {
 	list := map[string]string{}
 	for _, p := range o.w.pools {
-		bare := &karpv1.NodePool{TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
-			ObjectMeta: metav1.ObjectMeta{Name: p.object.Name, Annotations: maps.Clone(p.object.Annotations)}, Spec: p.object.Spec}
-		delete(bare.Annotations, corev1.LastAppliedConfigAnnotation)
-		list[p.object.Name] = manifestOf(bare)
+		list[p.object.Name] = manifestOf(p.object)
 	}
 	return list
 }
 
-// manifestOf returns a pool as YAML, without the status, which is not part of a manifest.
+// manifestOf returns a pool as YAML, without what the API server adds and the status.
 func manifestOf(pool *karpv1.NodePool) string {
+	bare := &karpv1.NodePool{TypeMeta: metav1.TypeMeta{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool"},
+		ObjectMeta: metav1.ObjectMeta{Name: pool.Name, Annotations: maps.Clone(pool.Annotations)}, Spec: pool.Spec}
+	delete(bare.Annotations, corev1.LastAppliedConfigAnnotation)
 	var fields map[string]any
-	text, err := yaml.Marshal(pool)
+	text, err := yaml.Marshal(bare)
 	if err == nil {
 		err = yaml.Unmarshal(text, &fields)
 	}
@@ -74,4 +79,102 @@ func (o *Overview) Zones() []string {
 	}
 	slices.Sort(list)
 	return slices.DeleteFunc(slices.Compact(list), func(zone string) bool { return zone == "" })
+}
+
+// replacePools reads the manifests of pools, and puts each in the place of the pool of its name, or beside the others. One that
+// says what the pool is already changes nothing.
+func (o *Manifests) replacePools(manifests string) error {
+	next, named := documentsOf([]byte(manifests)), map[string]bool{}
+	for {
+		text, err := next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return inputErrorf("the NodePool: %w", err)
+		case len(text) == 0 || string(text) == "null":
+			continue
+		}
+		var head objectHead
+		if err := json.Unmarshal(text, &head); err != nil || head.Kind != "NodePool" {
+			return inputErrorf("the manifest is of kind %q, want a NodePool", head.Kind)
+		}
+		name := head.Metadata.Name
+		if named[name] {
+			return inputErrorf("there are two manifests of NodePool %s, want one", name)
+		}
+		named[name] = true
+		if err := o.replacePool(name, text); err != nil {
+			return err
+		}
+	}
+}
+
+func (o *Manifests) replacePool(name string, text []byte) error {
+	at := slices.IndexFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return p.object.Name == name })
+	var old *karpv1.NodePool
+	if at >= 0 {
+		if old = o.pools[at].object; SameManifests(manifestOf(old), string(text)) {
+			return nil
+		}
+		o.pools = slices.Delete(o.pools, at, at+1)
+	}
+	before := len(o.pools)
+	o.read("the change", text)
+	if len(o.Problems) > 0 {
+		return inputErrorf("%w", errors.Join(o.Problems...))
+	}
+	if len(o.pools) == before {
+		return inputErrorf("the NodePool %s cannot be used", name)
+	}
+	added := o.pools[before].object
+	if old == nil {
+		var err error
+		o.sale, err = o.withPool(o.sale, added)
+		return err
+	}
+	added.UID = old.UID
+	return nil
+}
+
+// withPool returns the price list by which a new pool can launch what the pools of its node class can.
+func (o *objects) withPool(s *capture.PriceList, pool *karpv1.NodePool) (*capture.PriceList, error) {
+	ref := classOf(pool)
+	at := slices.IndexFunc(o.pools, func(p sourced[*karpv1.NodePool]) bool { return p.object != pool && classOf(p.object) == ref })
+	if at < 0 {
+		return nil, inputErrorf("what NodePool %s can launch is not known: spec.template.spec.nodeClassRef: is %s %s, want one that another "+
+			"NodePool has", pool.Name, ref.Kind, ref.Name)
+	}
+	list := *s
+	list.Catalogs = slices.Clone(s.Catalogs)
+	for i := range list.Catalogs {
+		if c := &list.Catalogs[i]; slices.Contains(c.Pools, o.pools[at].object.Name) {
+			c.Pools = append(slices.Clip(c.Pools), pool.Name)
+		}
+	}
+	return &list, nil
+}
+
+// SameManifests reports whether two texts of manifests say the same: comments, the order of fields and line ends do not
+// matter. A text that is not YAML is the same as none.
+func SameManifests(a, b string) bool {
+	one, two := valuesOf(a), valuesOf(b)
+	return one != nil && reflect.DeepEqual(one, two)
+}
+
+// valuesOf returns the documents of a text that are not empty, nil for a text that cannot be read.
+func valuesOf(text string) []any {
+	list := []any{}
+	for next := documentsOf([]byte(text)); ; {
+		document, err := next()
+		var value any
+		switch {
+		case errors.Is(err, io.EOF):
+			return list
+		case err != nil || len(document) > 0 && json.Unmarshal(document, &value) != nil:
+			return nil
+		case value != nil:
+			list = append(list, value)
+		}
+	}
 }

@@ -16,10 +16,7 @@ import (
 
 // readAll reads a file's documents: JSON values one after the other, or YAML documents.
 func (o *Manifests) readAll(file string, data []byte) {
-	next := nextYAML(data)
-	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' && !bytes.HasPrefix(trimmed, []byte("{{")) {
-		next = nextJSON(trimmed)
-	}
+	next := documentsOf(data)
 	for document := 1; ; document++ {
 		text, err := next()
 		if errors.Is(err, io.EOF) {
@@ -41,6 +38,14 @@ func (o *Manifests) readAll(file string, data []byte) {
 			o.read(origin, text)
 		}
 	}
+}
+
+// documentsOf returns the documents of a text as JSON, one after the other.
+func documentsOf(data []byte) (next func() ([]byte, error)) {
+	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' && !bytes.HasPrefix(trimmed, []byte("{{")) {
+		return nextJSON(trimmed)
+	}
+	return nextYAML(data)
 }
 
 // templated matches what templates of Helm, Jinja and others have and manifests do not, outside of texts.

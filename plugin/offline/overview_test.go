@@ -3,10 +3,14 @@ package offline
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/plugin/review"
+	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
 // lightFleet has three nodes with a pod each, whose pods fit on one, and a pod that forbids its eviction on the first.
@@ -102,14 +106,73 @@ func TestPoolManifests(t *testing.T) {
 	if strings.Contains(manifest, "\nstatus:") {
 		t.Errorf("the manifest has a status:\n%s", manifest)
 	}
-	changed, err := o.w.With(&Change{Pool: manifest})
+	same, err := o.w.With(&Change{Pools: "# mine\n" + manifest + "---\n"})
+	if err != nil || same.pools[0].object != o.w.pools[0].object {
+		t.Fatalf("the pool is another one, %v, with\n%s", err, manifest)
+	}
+	changed, err := o.w.With(&Change{Pools: strings.Replace(manifest, `nodes: "1"`, `nodes: "2"`, 1)})
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, manifest)
 	}
-	if diff := cmp.Diff(o.w.pools[0].object.Spec, changed.pools[0].object.Spec); diff != "" {
+	want := o.w.pools[0].object.Spec.DeepCopy()
+	want.Disruption.Budgets[0].Nodes = "2"
+	if diff := cmp.Diff(want, &changed.pools[0].object.Spec); diff != "" {
 		t.Errorf("the manifest changes the pool (-was +is):\n%s", diff)
 	}
-	if _, err := o.w.With(&Change{Pool: manifest + "kind: NodePool\n"}); err == nil || !strings.Contains(err.Error(), "already set") {
+	if _, err := o.w.With(&Change{Pools: manifest + "kind: NodePool\n"}); err == nil || !strings.Contains(err.Error(), "already set") {
 		t.Errorf("a field that is written twice: %v, want an error", err)
+	}
+}
+
+// TestSeveralPools checks that a what-if applies every document of its manifests, changed pools and new ones, as simulate
+// --diff does, and refuses what it cannot apply.
+func TestSeveralPools(t *testing.T) {
+	spot := strings.Replace(lightFleet, "values: [on-demand]", "values: [spot]", 1)
+	second := strings.Replace(spot, "name: default}\nspec", "name: second}\nspec", 1)
+	both := strings.Replace(lightFleet, `"1"`, `"2"`, 1) + "---\n" + second
+	fleet := lightNode("a", "") + strings.Replace(lightNode("b", ""), "cpu: 500m", "cpu: 3500m", 1) + `---
+apiVersion: v1
+kind: Pod
+metadata: {name: new, namespace: default, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: new, uid: new, controller: true}]}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "8", memory: 100Mi}}}]}
+`
+	o := overviewOf(t, lightFleet+fleet)
+	w, err := o.WhatIf(t.Context(), &Change{Pools: both}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.With.After.Price >= w.Without.After.Price {
+		t.Errorf("with a pool of spot nodes the fleet costs %v, without %v", w.With.After.Price, w.Without.After.Price)
+	}
+	var files []string
+	for name, text := range map[string]string{"1-pods": strings.TrimPrefix(fleet, "---\n"), "2-old": lightFleet, "3-new": both} {
+		files = append(files, filepath.Join(t.TempDir(), name+".yaml"))
+		if err := os.WriteFile(files[len(files)-1], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.SortFunc(files, func(a, b string) int { return strings.Compare(filepath.Base(a), filepath.Base(b)) })
+	policy := DefaultPolicy()
+	source := Source{Paths: files[:1], Cluster: &Cluster{}}
+	before, after, err := source.ReadBoth(t.Context(), policy, files[1:2], files[2:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	diff, err := Compare(t.Context(), before, after, &policy, &review.Policy{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.With.After, (view.Figures{Nodes: diff.New.Nodes, Price: diff.New.PricePerHour}); got != want {
+		t.Errorf("the what-if ends at %+v, the comparison at %+v", got, want)
+	}
+	for manifests, want := range map[string]string{
+		both + "---\n" + second: "two manifests of NodePool second",
+		both + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n": `of kind "Pod", want a NodePool`,
+		strings.ReplaceAll(second, "KWOKNodeClass, name: default", "KWOKNodeClass, name: other"): "what NodePool second can launch is not known: " +
+			"spec.template.spec.nodeClassRef: is KWOKNodeClass other, want one that another NodePool has",
+	} {
+		if _, err := o.w.With(&Change{Pools: manifests}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }

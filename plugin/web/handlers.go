@@ -10,12 +10,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/web/picture"
@@ -327,7 +324,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) {
 	}
 	q.Set("run", "1")
 	if reading, err := s.current(r.Context(), patience); err == nil && reading != nil {
-		if same(reading.Pools()[q.Get("pool")], q.Get("yaml")) {
+		if offline.SameManifests(reading.Pools()[q.Get("pool")], q.Get("yaml")) {
 			q.Del("yaml")
 		}
 	}
@@ -336,13 +333,6 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, "/what-if?"+q.Encode(), http.StatusSeeOther)
-}
-
-// same reports whether two manifests say the same: comments, the order of fields and line ends do not matter. A text that
-// is not YAML is the same as none.
-func same(a, b string) bool {
-	var one, other any
-	return yaml.UnmarshalStrict([]byte(a), &one) == nil && yaml.UnmarshalStrict([]byte(b), &other) == nil && reflect.DeepEqual(one, other)
 }
 
 // goOn computes further savings.

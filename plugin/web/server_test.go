@@ -346,6 +346,10 @@ func TestWhatIf(t *testing.T) {
 	if cheap := price("pods=20&cpu=2&memory=2Gi&pool=general&yaml=" + url.QueryEscape(spot)); cheap >= more {
 		t.Errorf("with spot the fleet costs %v, %v without", cheap, more)
 	}
+	if cheap := price("pods=20&cpu=2&memory=2Gi&pool=general&yaml=" + url.QueryEscape(pool+"---\n"+strings.Replace(spot, "name: general",
+		"name: second", 1))); cheap >= more {
+		t.Errorf("with a second pool of spot nodes the fleet costs %v, %v without", cheap, more)
+	}
 	answer := c.do(http.MethodPost, "/what-if", url.Values{"pool": {"general"}, "yaml": {pool}, "spot": {"1.5"}, "zone": {""}}, nil)
 	if to := answer.Header.Get("Location"); to != "/what-if?pool=general&run=1&spot=1.5" {
 		t.Errorf("the form leads to %s", to)
@@ -360,6 +364,8 @@ func TestWhatIf(t *testing.T) {
 		"all is indented": {"  " + strings.ReplaceAll(pool, "\n", "\n  "), false},
 		"a field twice":   {pool + "kind: NodePool\n", true},
 		"not YAML":        {pool + "a: b: c", true},
+		"a second pool":   {pool + "---\n" + strings.Replace(spot, "name: general", "name: second", 1), true},
+		"an empty end":    {pool + "---\n", false},
 	} {
 		answer := c.do(http.MethodPost, "/what-if", url.Values{"pool": {"general"}, "yaml": {edit.text}}, nil)
 		to, err := url.Parse(answer.Header.Get("Location"))
@@ -380,8 +386,8 @@ func TestWhatIf(t *testing.T) {
 	for query, want := range map[string]string{"zone=nowhere": "no zone", "spot=x": "the factor of spot", "pods=-1": "number of pods",
 		"pods=5&cpu=lots": "request of cpu", "like=shop/StatefulSet/web": "give their number",
 		"pods=5&like=web": "no pod of web", "pods=5&cpu=1&like=shop/StatefulSet/web": "give one of them",
-		"yaml=kind:+Pod": "want a NodePool", "yaml=" + url.QueryEscape(strings.Replace(pool, "name: general",
-			"name: other", 1)): "no NodePool other"} {
+		"yaml=kind:+Pod": "want a NodePool", "yaml=" + url.QueryEscape(strings.ReplaceAll(pool, "name: default",
+			"name: other")+"---\nkind: Pod"): "want a NodePool"} {
 		if page, _ := c.get("/what-if?run=1&" + query); !strings.Contains(page, want) || !strings.Contains(page, `role="alert"`) {
 			t.Errorf("%s: no %q on the page", query, want)
 		}

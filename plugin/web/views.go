@@ -307,7 +307,7 @@ func compared(w *offline.WhatIf) []fact {
 
 // changeOf reads a change from a query.
 func changeOf(q url.Values) (*offline.Change, error) {
-	c := &offline.Change{Pool: q.Get("yaml"), Zone: q.Get("zone"), CPU: q.Get("cpu"), Memory: q.Get("memory"), Like: q.Get("like")}
+	c := &offline.Change{Pools: q.Get("yaml"), Zone: q.Get("zone"), CPU: q.Get("cpu"), Memory: q.Get("memory"), Like: q.Get("like")}
 	for name, to := range map[string]*float64{"spot": &c.Spot, "prices": &c.Prices} {
 		if text := q.Get(name); text != "" {
 			v, err := strconv.ParseFloat(text, 64)

@@ -332,7 +332,7 @@ func TestDiff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same, err := read(t, Fleet{Nodes: 12, Pods: 4}).WhatIf(t.Context(), &offline.Change{Pool: string(manifest)}, nil)
+	same, err := read(t, Fleet{Nodes: 12, Pods: 4}).WhatIf(t.Context(), &offline.Change{Pools: string(manifest)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
