@@ -189,12 +189,15 @@ func (p *past) read(ctx context.Context) (*history.Log, error) {
 		return nil, err
 	}
 	log := &history.Log{}
-	err = podlog.Read(ctx, config, p.connection.Namespace, log.Read)
+	remarks, err := podlog.Read(ctx, config, p.connection.Namespace, log.Read)
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("%w; it takes the verbs list of pods and get of pods/log in the controller's namespace (with -n, only there)", err)
 	}
 	if err != nil {
 		return nil, err
+	}
+	for _, remark := range remarks {
+		fmt.Fprintf(p.progress, "%s: %v\n", plugin, remark)
 	}
 	tellUnread(log, p.progress)
 	return log, nil

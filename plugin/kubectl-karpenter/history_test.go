@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -127,7 +128,9 @@ func TestHistoryUsage(t *testing.T) {
 	}
 }
 
-// TestHistoryLive reads the log of two replicas, one of which was restarted, and checks a user without the right.
+// TestHistoryLive reads the log of two replicas, one of which was restarted, beside one that waits to start, one on a node
+// that does not answer and one that was deleted. It checks that only logs of which there are none are an error, and a user
+// without the right.
 func TestHistoryLive(t *testing.T) {
 	log, err := os.ReadFile(lifeLog)
 	if err != nil {
@@ -136,6 +139,12 @@ func TestHistoryLive(t *testing.T) {
 	lines := strings.SplitAfter(string(log), "\n")
 	parts := map[string]string{"a?container=controller&previous=true": strings.Join(lines[:10], ""),
 		"a?container=controller": strings.Join(lines[10:20], ""), "b?container=controller": strings.Join(lines[20:], "")}
+	// statuses are the answers of the API server for pods without a log: by the kubelet, by the connection to it, and by none.
+	statuses := map[string]string{
+		"starting": `"reason": "BadRequest", "message": "container \"controller\" is waiting to start: ContainerCreating", "code": 400`,
+		"far":      `"reason": "InternalError", "message": "Get \"https://10.0.0.9:10250/containerLogs\": dial tcp: i/o timeout", "code": 500`,
+		"gone":     `"reason": "NotFound", "message": "pods \"gone\" not found", "code": 404`,
+	}
 	allowed := true
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -145,8 +154,9 @@ func TestHistoryLive(t *testing.T) {
 		name, isLog := strings.CutPrefix(r.URL.Path, "/api/v1/namespaces/karpenter/pods/")
 		switch {
 		case isLog && !allowed:
-			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprint(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403}`)
+			failStatus(w, `"reason": "Forbidden", "message": "no", "code": 403`)
+		case isLog && statuses[strings.TrimSuffix(name, "/log")] != "":
+			failStatus(w, statuses[strings.TrimSuffix(name, "/log")])
 		case isLog:
 			text, known := parts[strings.TrimSuffix(name, "/log")+"?"+r.URL.RawQuery]
 			if !known {
@@ -155,10 +165,17 @@ func TestHistoryLive(t *testing.T) {
 			fmt.Fprint(w, text)
 		case r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("labelSelector") == "app.kubernetes.io/name=karpenter":
 			fmt.Fprint(w, `{"kind": "PodList", "apiVersion": "v1", "items": [
+{"metadata": {"name": "starting", "namespace": "karpenter"}, "spec": {"containers": [{"name": "controller"}]}},
+{"metadata": {"name": "far", "namespace": "karpenter"}, "spec": {"containers": [{"name": "controller"}]}},
+{"metadata": {"name": "gone", "namespace": "karpenter"}, "spec": {"containers": [{"name": "controller"}]}},
 {"metadata": {"name": "a", "namespace": "karpenter"}, "spec": {"containers": [{"name": "controller"}, {"name": "proxy"}]},
  "status": {"containerStatuses": [{"name": "controller", "restartCount": 1}]}},
 {"metadata": {"name": "b", "namespace": "karpenter"}, "spec": {"containers": [{"name": "controller"}]}},
 {"metadata": {"name": "other", "namespace": "x"}, "spec": {"containers": [{"name": "c"}]}}]}`)
+		case r.URL.Path == "/api/v1/namespaces/first/pods":
+			fmt.Fprint(w, `{"kind": "PodList", "apiVersion": "v1", "items": [
+{"metadata": {"name": "starting", "namespace": "karpenter"}, "spec": {"containers": [{"name": "controller"}]},
+ "status": {"containerStatuses": [{"name": "controller", "restartCount": 2}]}}]}`)
 		case r.URL.Path == "/api/v1/namespaces/empty/pods":
 			fmt.Fprint(w, `{"kind": "PodList", "apiVersion": "v1", "items": []}`)
 		default:
@@ -170,8 +187,18 @@ func TestHistoryLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := askPast(t, "", "history", "--live", "--server", server.URL); err != nil || got != want {
+	got, progress, err := askPast(t, "", "history", "--live", "--server", server.URL)
+	if err != nil || got != want {
 		t.Errorf("live: %v\n%s\nfrom a file\n%s", err, got, want)
+	}
+	if want := "kubectl karpenter: reading the log of pod karpenter/far: "; !strings.HasPrefix(progress, want) ||
+		!strings.Contains(progress, "dial tcp: i/o timeout") || strings.Count(progress, "\n") != 1 {
+		t.Errorf("remarks: %q, want one that begins with %q and has the cause", progress, want)
+	}
+	_, _, err = askPast(t, "", "history", "--live", "--server", server.URL, "-n", "first")
+	if want := "reading the log of pod karpenter/starting: "; err == nil || !strings.HasPrefix(err.Error(), want) ||
+		!strings.Contains(err.Error(), "waiting to start: ContainerCreating") {
+		t.Errorf("%v, want %q and the cause", err, want)
 	}
 	_, _, err = askPast(t, "", "history", "--live", "--server", server.URL, "-n", "empty")
 	if want := "no pod with the label app.kubernetes.io/name=karpenter and a container controller in namespace empty"; err == nil ||
@@ -183,4 +210,12 @@ func TestHistoryLive(t *testing.T) {
 	if want := "get of pods/log in the controller's namespace"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
+}
+
+// failStatus answers as the API server does where a request fails. The fields have a reason, a message and a code.
+func failStatus(w http.ResponseWriter, fields string) {
+	_, code, _ := strings.Cut(fields, `"code": `)
+	number, _ := strconv.Atoi(code)
+	w.WriteHeader(number)
+	fmt.Fprintf(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", %s}`, fields)
 }

@@ -24,52 +24,51 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Label and Container are those of the controller's pods.
+// label and container are those of the controller's pods.
 const (
-	Label     = "app.kubernetes.io/name=karpenter"
-	Container = "controller"
+	label     = "app.kubernetes.io/name=karpenter"
+	container = "controller"
 )
 
-// MissingError says that no pod of the controller was found.
-type MissingError struct{ Namespace string }
+// missingError says that no pod of the controller was found.
+type missingError struct{ namespace string }
 
 // Error implements error.
-func (e *MissingError) Error() string {
+func (e *missingError) Error() string {
 	where := "in any namespace"
-	if e.Namespace != "" {
-		where = "in namespace " + e.Namespace
+	if e.namespace != "" {
+		where = "in namespace " + e.namespace
 	}
-	return fmt.Sprintf("no pod with the label %s and a container %s %s", Label, Container, where)
+	return fmt.Sprintf("no pod with the label %s and a container %s %s", label, container, where)
 }
 
-// Read calls each with the log of each container, the earlier one of a pod first. The namespace is empty for all. An error
-// is that of the API server or of the callback. What a container writes after the call began is not waited for.
-func Read(ctx context.Context, config *rest.Config, namespace string, each func(io.Reader) error) error {
+// Read calls each with the log of each container, the earlier one of a pod first. The namespace is empty for all. What a
+// container writes after the call began is not waited for.
+//
+// A log that cannot be read, or only a part of it, is a remark, and the others are read. The error is that of the list of
+// pods, or that no log was read, with the first cause.
+func Read(ctx context.Context, config *rest.Config, namespace string, each func(io.Reader) error) (remarks []error, err error) {
 	client, err := clientOf(config)
 	if err != nil {
-		return fmt.Errorf("reading the kubeconfig: %w", err)
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	var pods corev1.PodList
-	err = client.Get().Namespace(namespace).Resource("pods").VersionedParams(&metav1.ListOptions{LabelSelector: Label},
+	err = client.Get().Namespace(namespace).Resource("pods").VersionedParams(&metav1.ListOptions{LabelSelector: label},
 		metav1.ParameterCodec).Do(ctx).Into(&pods)
 	if err != nil {
-		return fmt.Errorf("listing the controller's pods: %w", err)
+		return nil, fmt.Errorf("listing the controller's pods: %w", err)
 	}
-	found := false
+	r := reader{client: client, each: each, none: &missingError{namespace}}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == Container }) {
-			continue
-		}
-		found = true
-		if err := readPod(ctx, client, pod, each); err != nil {
-			return err
+		if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container }) {
+			r.pod(ctx, pod)
 		}
 	}
-	if !found {
-		return &MissingError{namespace}
+	if r.opened == 0 {
+		return nil, append(r.failed, r.none)[0]
 	}
-	return nil
+	return r.failed, ctx.Err()
 }
 
 func clientOf(config *rest.Config) (*rest.RESTClient, error) {
@@ -83,36 +82,52 @@ func clientOf(config *rest.Config) (*rest.RESTClient, error) {
 	return rest.RESTClientFor(own)
 }
 
-// readPod reads the log of the container before the last restart, if there was one, and that of the running one.
-func readPod(ctx context.Context, client *rest.RESTClient, pod *corev1.Pod, each func(io.Reader) error) error {
+// reader reads the logs of pods.
+type reader struct {
+	client *rest.RESTClient
+	each   func(io.Reader) error
+	// opened counts the logs that there are, failed has what went wrong, and none why there is no log where nothing did.
+	opened int
+	failed []error
+	none   error
+}
+
+// pod reads the log of the container before the last restart, if there was one, and that of the running one.
+func (r *reader) pod(ctx context.Context, pod *corev1.Pod) {
 	restarted := slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-		return s.Name == Container && s.RestartCount > 0
+		return s.Name == container && s.RestartCount > 0
 	})
 	for _, previous := range []bool{true, false} {
 		if previous && !restarted {
 			continue
 		}
-		request := client.Get().Namespace(pod.Namespace).Name(pod.Name).Resource("pods").SubResource("log").Param("container", Container)
-		if previous {
-			request.Param("previous", "true")
-		}
-		stream, err := request.Stream(ctx)
-		if gone(err, previous) {
-			continue
-		}
+		err := r.log(ctx, pod, previous)
 		if err != nil {
-			return fmt.Errorf("reading the log of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			err = fmt.Errorf("reading the log of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
-		err = each(stream)
-		if err := cmp.Or(err, stream.Close()); err != nil {
-			return fmt.Errorf("reading the log of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		switch {
+		case absent(err):
+			r.none = err
+		case err != nil:
+			r.failed = append(r.failed, err)
 		}
 	}
-	return nil
 }
 
-// gone reports whether a log does not exist: that of a pod that was deleted just now, or of a container whose log the
-// kubelet has removed.
-func gone(err error, previous bool) bool {
-	return apierrors.IsNotFound(err) || previous && apierrors.IsBadRequest(err)
+func (r *reader) log(ctx context.Context, pod *corev1.Pod, previous bool) error {
+	request := r.client.Get().Namespace(pod.Namespace).Name(pod.Name).Resource("pods").SubResource("log").Param("container", container)
+	if previous {
+		request.Param("previous", "true")
+	}
+	stream, err := request.Stream(ctx)
+	if err != nil {
+		return err
+	}
+	r.opened++
+	err = r.each(stream)
+	return cmp.Or(err, stream.Close())
 }
+
+// absent reports whether there is no log: that of a pod that was deleted just now, of a container that waits to start, or
+// of an earlier one whose log the kubelet has removed.
+func absent(err error) bool { return apierrors.IsNotFound(err) || apierrors.IsBadRequest(err) }
