@@ -115,6 +115,11 @@ func (s unplacedPod) verdict(pods int) plan.Verdict {
 
 // without returns the effect of removing the nodes, without moving pods to the closed ones.
 func (w *projection) without(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
+	return w.withoutBy(nodes, closed, w.opts.Placement)
+}
+
+// withoutBy is without, where pods are placed by other options.
+func (w *projection) withoutBy(nodes []*model.Node, closed func(*model.Node) bool, opts placement.Options) *outcome {
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = n.Name
@@ -128,7 +133,7 @@ func (w *projection) without(nodes []*model.Node, closed func(*model.Node) bool)
 			o.unplaced = append(o.unplaced, unplacedPod{pod: p, node: n})
 		}
 	}
-	p := w.schedule(what, closed)
+	p := w.schedule(what, closed, opts)
 	for _, r := range p.Refused {
 		for _, pod := range r.Pods {
 			if n := origin[pod]; n != nil && pod.Rejected == nil {
@@ -137,13 +142,12 @@ func (w *projection) without(nodes []*model.Node, closed func(*model.Node) bool)
 		}
 	}
 	o.claims, o.assignments = p.Claims, p.Assignments()
-	w.placeVirtual(what, p, o)
+	w.placeVirtual(what, p, opts, o)
 	return o
 }
 
 // schedule places the pods of a what-if, without moving pods to the closed nodes.
-func (w *projection) schedule(what *model.Snapshot, closed func(*model.Node) bool) *plan.Provision {
-	opts := w.opts.Placement
+func (w *projection) schedule(what *model.Snapshot, closed func(*model.Node) bool, opts placement.Options) *plan.Provision {
 	opts.Closed, opts.Moving, opts.DecidedClaims = closed, w.moving, w.decidedClaims
 	p, cache := placement.ScheduleCached(what, opts, w.cache)
 	w.cache = cache

@@ -24,10 +24,9 @@ func (w *projection) withoutRelaunch(nodes []*model.Node, closed func(*model.Nod
 
 // ontoNodes is withoutRelaunch for pods that must get no new node: if one of them needs one, all are unplaced.
 func (w *projection) ontoNodes(nodes []*model.Node, closed func(*model.Node) bool) *outcome {
-	w.opts.Placement.NoLaunch = true
-	o := w.without(nodes, closed)
-	w.opts.Placement.NoLaunch = false
-	return w.unplace(o, closed)
+	opts := w.opts.Placement
+	opts.NoLaunch = true
+	return w.unplace(w.withoutBy(nodes, closed, opts), closed)
 }
 
 // unplace adds to the outcome the pods that cannot run elsewhere although it has places for them.
@@ -55,7 +54,7 @@ func (w *projection) relaunched(o *outcome, closed func(*model.Node) bool) []unp
 	}
 	what := w.snap.Without(names...)
 	what.Ledger = w.snap.Ledger.Without(gone...)
-	p := w.schedule(what, closed)
+	p := w.schedule(what, closed, w.opts.Placement)
 	more := map[string]int{} // launches by pool
 	for i := range p.Claims {
 		more[p.Claims[i].Pool]++

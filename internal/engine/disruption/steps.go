@@ -140,12 +140,12 @@ func (s *search) targetOf(nodes []*model.Node, below int64) []plan.NewClaim {
 	what := s.snap.Without(names...)
 	what.Ledger = s.snap.Ledger
 	if below == math.MaxInt64 {
-		return s.schedule(what, s.closed).Claims
+		return s.schedule(what, s.closed, s.opts.Placement).Claims
 	}
 	what.Pools = cheaper(what.Pools, below)
 	other := *s.projection // its cache must not be that of pools with all types
 	other.cache = placement.Cache{}
-	p := other.schedule(what, s.closed)
+	p := other.schedule(what, s.closed, other.opts.Placement)
 	s.work = other.work
 	return p.Claims
 }

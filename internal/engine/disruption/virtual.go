@@ -30,8 +30,8 @@ func (w *projection) placeAtFirst() {
 
 // placeVirtual places the virtual pods on what the plan of a what-if leaves. It adds to the outcome the claims for them,
 // and those that have no room as pods of the node that they have room on.
-func (w *projection) placeVirtual(what *model.Snapshot, p *plan.Provision, o *outcome) {
-	v := placement.ScheduleVirtual(what, w.opts.Placement, p)
+func (w *projection) placeVirtual(what *model.Snapshot, p *plan.Provision, opts placement.Options, o *outcome) {
+	v := placement.ScheduleVirtual(what, opts, p)
 	if v == nil {
 		return
 	}
