@@ -49,7 +49,7 @@ var pureStandard = []string{
 // with the simulated AWS, and what draws on a terminal. The controller links none of them.
 var operatorsOnly = []string{
 	"./plugin/doctor", "./internal/legacy/migrate", "./plugin/bill", "./plugin/billing", "./plugin/offline", "./plugin/top",
-	"./plugin/podusage",
+	"./plugin/podusage", "./plugin/review",
 	"./plugin/panel", "./plugin/history/...", "./plugin/viewer", "./plugin/web/...",
 	"./plugin/admission/...", // the API server's validation, for migrate and simulate
 	"./internal/testing/...", "./cloud/cloudtest",

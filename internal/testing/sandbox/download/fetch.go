@@ -26,20 +26,20 @@ type Client struct {
 	// Mirror is the URL under which the archives are, by their paths. If it is empty, it is the place where each product
 	// publishes its releases.
 	Mirror string
-	// Answer and Stall are how long the begin of an answer, connection and redirects included, and each further byte may take.
-	Answer, Stall time.Duration
-	// Tries is how often in a row a transfer may end without a further byte; Pause is the time before the second try, and
+	// answer and stall are how long the begin of an answer, connection and redirects included, and each further byte may take.
+	answer, stall time.Duration
+	// tries is how often in a row a transfer may end without a further byte; pause is the time before the second try, and
 	// grows with each.
-	Tries int
-	Pause time.Duration
+	tries int
+	pause time.Duration
 	// Progress is called with a line of text, every few seconds. It may be nil.
 	Progress func(string)
 }
 
 // NewClient returns a client that finds out within five seconds that there is no network.
 func NewClient(mirror string, progress func(string)) *Client {
-	return &Client{Mirror: mirror, Answer: 5 * time.Second, Stall: 15 * time.Second,
-		Tries: 4, Pause: 500 * time.Millisecond, Progress: progress}
+	return &Client{Mirror: mirror, answer: 5 * time.Second, stall: 15 * time.Second,
+		tries: 4, pause: 500 * time.Millisecond, Progress: progress}
 }
 
 // Location is the URL of an archive.
@@ -135,13 +135,13 @@ func (t *transfer) all(ctx context.Context) error {
 		if failures++; t.size > before {
 			failures = 0
 		}
-		if failures >= t.client.Tries {
+		if failures >= t.client.tries {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(time.Duration(max(failures, 1)) * t.client.Pause):
+		case <-time.After(time.Duration(max(failures, 1)) * t.client.pause):
 		}
 	}
 }
@@ -163,7 +163,7 @@ func (t *transfer) restart() error {
 // part asks for what is missing and reads the answer to its end. A server that was never reached gets no second try: there
 // is no network, and a build can begin.
 func (t *transfer) part(ctx context.Context) error {
-	ctx, timer, end := limit(ctx, t.client.Answer)
+	ctx, timer, end := limit(ctx, t.client.answer)
 	defer end()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, nil)
 	if err != nil {
@@ -189,7 +189,7 @@ func (t *transfer) part(ctx context.Context) error {
 	if err := t.check(answer); err != nil {
 		return err
 	}
-	timer.Reset(t.client.Stall)
+	timer.Reset(t.client.stall)
 	if err = t.read(answer, timer); err != nil && context.Cause(ctx) != nil {
 		err = fmt.Errorf("after %d bytes of %s: %w", t.size, t.url, context.Cause(ctx))
 	}
@@ -234,7 +234,7 @@ func (t *transfer) read(answer *http.Response, stalled *time.Timer) error {
 	buffer := make([]byte, 256<<10)
 	for {
 		n, err := content.Read(buffer)
-		stalled.Reset(t.client.Stall)
+		stalled.Reset(t.client.stall)
 		if err := t.add(buffer[:n]); err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func release(t *testing.T) ([]byte, Archive) {
 
 func quick(mirror string) *Client {
 	c := NewClient(mirror, nil)
-	c.Answer, c.Stall, c.Pause = 300*time.Millisecond, 300*time.Millisecond, time.Millisecond
+	c.answer, c.stall, c.pause = 300*time.Millisecond, 300*time.Millisecond, time.Millisecond
 	return c
 }
 
@@ -286,7 +286,7 @@ func TestFetchWithoutNetwork(t *testing.T) {
 	} {
 		folder := t.TempDir()
 		c := quick(mirror)
-		c.Pause = time.Hour // a second try would never end
+		c.pause = time.Hour // a second try would never end
 		err := c.Fetch(t.Context(), archive, folder)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", mirror, err, want)
@@ -309,8 +309,8 @@ func TestFetchUnanswered(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no answer within 300ms") {
 		t.Errorf("error %v", err)
 	}
-	if c := NewClient("", nil); c.Answer > 5*time.Second {
-		t.Errorf("the documentation says five seconds, not %s", c.Answer)
+	if c := NewClient("", nil); c.answer > 5*time.Second {
+		t.Errorf("the documentation says five seconds, not %s", c.answer)
 	}
 }
 

@@ -59,7 +59,7 @@ func (c *Client) pin(ctx context.Context, text, kubernetes, etcd string) (string
 
 // text returns a small file of a release.
 func (c *Client) text(ctx context.Context, a Archive) (string, error) {
-	ctx, _, end := limit(ctx, c.Stall)
+	ctx, _, end := limit(ctx, c.stall)
 	defer end()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Location(a), nil)
 	if err != nil {

@@ -49,8 +49,8 @@ type line struct {
 var (
 	form = regexp.MustCompile(`^([0-9a-f]{64}|[0-9a-f]{128})  ` +
 		`(v(\d+)\.(\d+)\.(\d+)/(kubernetes-server|etcd-v[\d.]+)-([a-z]+-[a-z0-9]+)\.tar\.gz)$`)
-	// ErrForm reports a line that is not of the format.
-	ErrForm = errors.New("want a checksum, two spaces and v1.2.3/kubernetes-server-OS-ARCH.tar.gz or v1.2.3/etcd-v1.2.3-OS-ARCH.tar.gz")
+	// errForm reports a line that is not of the format.
+	errForm = errors.New("want a checksum, two spaces and v1.2.3/kubernetes-server-OS-ARCH.tar.gz or v1.2.3/etcd-v1.2.3-OS-ARCH.tar.gz")
 )
 
 func parse(text string) ([]line, error) {
@@ -58,7 +58,7 @@ func parse(text string) ([]line, error) {
 	for row := range strings.Lines(text) {
 		match := form.FindStringSubmatch(strings.TrimSuffix(row, "\n"))
 		if match == nil {
-			return nil, fmt.Errorf("checksum %q: %w", strings.TrimSpace(row), ErrForm)
+			return nil, fmt.Errorf("checksum %q: %w", strings.TrimSpace(row), errForm)
 		}
 		l := line{sum: match[1], path: match[2], version: path.Dir(match[2]), product: match[6], platform: match[7]}
 		for i := range l.numbers {
