@@ -50,8 +50,8 @@ type DiffAnswer struct {
 	Gaps
 
 	steps *view.Sheet
-	// barren is the number of warnings about pools that can launch nothing, which come first.
-	barren int
+	// uselessWarnings is the number of warnings about pools that can launch nothing, which come first.
+	uselessWarnings int
 }
 
 // Difference is what the fleet at rest with the change costs more than the one without it.
@@ -108,7 +108,7 @@ func Compare(ctx context.Context, before, after *Manifests, p *Policy, allowed *
 	a := &DiffAnswer{Drifted: []DriftedNode{}, Removed: []string{}, PriceSource: now.PriceSource(), Gaps: now.w.gaps(),
 		Changes: append([]review.Change{}, after.changes...)}
 	a.Warnings, a.Useless = warnings(old, now)
-	a.barren = len(a.Warnings)
+	a.uselessWarnings = len(a.Warnings)
 	a.Warnings = append(a.Warnings, after.unknownDrifts()...)
 	a.drifts(before, after, old, now)
 	moved := 0

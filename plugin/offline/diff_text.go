@@ -132,11 +132,11 @@ func (a *DiffAnswer) effects() []string {
 
 // head returns the first lines: pools that can launch nothing, the verdict, what is not allowed, and what is not known.
 func (a *DiffAnswer) head() []string {
-	lines := append(slices.Clone(a.Warnings[:a.barren]), a.Verdict)
+	lines := append(slices.Clone(a.Warnings[:a.uselessWarnings]), a.Verdict)
 	for _, v := range a.Violations {
 		lines = append(lines, "Not allowed: "+v.Message)
 	}
-	return append(lines, a.Warnings[a.barren:]...)
+	return append(lines, a.Warnings[a.uselessWarnings:]...)
 }
 
 // changed returns the fields that changed as a table for each object, and whole objects as one. What is too wide for
@@ -229,7 +229,7 @@ func (a *DiffAnswer) WriteMarkdown(out io.Writer, marker string) error {
 	b.WriteString(marker + "\n")
 	for i, text := range a.head() {
 		text = table.Escape(text)
-		if i <= a.barren+len(a.Violations) {
+		if i <= a.uselessWarnings+len(a.Violations) {
 			text = "**" + text + "**"
 		}
 		b.WriteString(text + "\n\n")
