@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/plugin/review"
@@ -111,6 +112,8 @@ func Compare(ctx context.Context, before, after *Manifests, p *Policy, allowed *
 	a.uselessWarnings = len(a.Warnings)
 	a.Warnings = append(a.Warnings, after.unknownDrifts()...)
 	a.drifts(before, after, old, now)
+	a.Warnings = append(a.Warnings, misspelled(old, now)...)
+	a.Warnings = append(a.Warnings, a.uncounted(old, now)...)
 	moved := 0
 	for _, name := range a.Removed {
 		moved += now.snap.Node(name).Reschedulable()
@@ -260,6 +263,50 @@ func warnings(old, now *Overview) (list, useless []string) {
 		list = append(list, fmt.Sprintf("NodePool %s can launch nothing%s: %s", pool.Name, when, why))
 	}
 	return list, useless
+}
+
+// misspelled returns what looks misspelled in requirements of pools that can launch something all the same, with the new
+// objects only.
+func misspelled(old, now *Overview) []string {
+	var list []string
+	for _, pool := range now.snap.Pools {
+		if blockedBy(now.snap, pool) != "" {
+			continue
+		}
+		var known []string
+		if before := old.snap.Pool(pool.Name); before != nil {
+			known = explain.Misspelled(before)
+		}
+		for _, text := range explain.Misspelled(pool) {
+			if !slices.Contains(known, text) {
+				list = append(list, "NodePool "+pool.Name+": "+text)
+			}
+		}
+	}
+	return list
+}
+
+// uncounted returns a sentence about the static pools that the change concerns, if the figures lack their replicas.
+func (a *DiffAnswer) uncounted(old, now *Overview) []string {
+	if now.policy.disruptOptions().Static {
+		return nil
+	}
+	static := func(o *Overview, name string) bool {
+		pool := o.snap.Pool(name)
+		return pool != nil && pool.Static
+	}
+	var list []string
+	for i := range a.Changes {
+		c := &a.Changes[i]
+		if c.Kind == "NodePool" && !slices.Contains(list, c.Name) && (static(old, c.Name) || static(now, c.Name)) {
+			list = append(list, c.Name)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("static NodePools (%s) are not counted, because the feature gate StaticCapacity is off: "+
+		"--feature-gates StaticCapacity=true counts them, as a controller does that has it on", names(list, ", "))}
 }
 
 // figuresAtRest sums up the way to the fleet at rest.
