@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 
 	yamlnode "go.yaml.in/yaml/v3"
 	yamlstream "k8s.io/apimachinery/pkg/util/yaml"
@@ -123,7 +124,8 @@ func (e *excerpt) UnmarshalJSON(value []byte) error {
 
 // nextYAML returns the documents of a file as JSON, or one that is not YAML as it is.
 func nextYAML(data []byte) func() ([]byte, error) {
-	reader := yamlstream.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	// The reader loses a last line without an end that fills its buffer.
+	reader := yamlstream.NewYAMLReader(bufio.NewReader(io.MultiReader(bytes.NewReader(data), strings.NewReader("\n"))))
 	return func() ([]byte, error) {
 		text, err := reader.Read()
 		switch {

@@ -168,11 +168,21 @@ spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "8", memory:
 	for manifests, want := range map[string]string{
 		both + "---\n" + second: "two manifests of NodePool second",
 		both + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n": `of kind "Pod", want a NodePool`,
-		strings.ReplaceAll(second, "KWOKNodeClass, name: default", "KWOKNodeClass, name: other"): "what NodePool second can launch is not known: " +
+		strings.ReplaceAll(second, "KWOKNodeClass, name: default", "KWOKNodeClass, name: other"): "what NodePool second can launch is " +
+			"not known: " +
 			"spec.template.spec.nodeClassRef: is KWOKNodeClass other, want one that another NodePool has",
 	} {
 		if _, err := o.w.With(&Change{Pools: manifests}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestLastLine checks that a last line without an end is read, whatever its length.
+func TestLastLine(t *testing.T) {
+	for _, length := range []int{1, 4095, 4096, 4097, 65536} {
+		if text := strings.Repeat("x", length); SameManifests("", text) || !SameManifests(text, text+"\n") {
+			t.Errorf("a line of %d bytes is lost", length)
 		}
 	}
 }
