@@ -102,6 +102,18 @@ type Row struct {
 	PerMonth USD `json:"pricePerMonth"`
 }
 
+// Unpriced reports whether all pods of the row are on nodes of unknown price, so that its own is unknown.
+func (r *Row) Unpriced() bool { return r.Pods > 0 && r.UnknownPrices == r.Pods }
+
+// PodsText returns the number of pods of a row of pods, and how many of them are on nodes of unknown price.
+func (r *Row) PodsText() string {
+	text := strconv.Itoa(r.Pods)
+	if r.UnknownPrices > 0 {
+		text += fmt.Sprintf(" (%d unknown)", r.UnknownPrices)
+	}
+	return text
+}
+
 // Bill is the price of a fleet by what it is paid for.
 type Bill struct {
 	Grouping

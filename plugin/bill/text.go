@@ -8,14 +8,26 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
+// Unknown is what tables have in place of a price.
+const Unknown = "unknown"
+
 // Columns returns the columns of the rows, the most important ones first.
 func (b *Bill) Columns() []table.Column[Row] {
-	share := table.Column[Row]{Title: "SHARE", Right: true, Cell: func(r *Row) string { return strconv.FormatFloat(100*b.Share(r), 'f', 1, 64) + "%" }}
+	priced := func(text func(r *Row) string) func(*Row) string {
+		return func(r *Row) string {
+			if r.Unpriced() {
+				return Unknown
+			}
+			return text(r)
+		}
+	}
+	share := table.Column[Row]{Title: "SHARE", Right: true,
+		Cell: priced(func(r *Row) string { return strconv.FormatFloat(100*b.Share(r), 'f', 1, 64) + "%" })}
 	count := table.Column[Row]{Title: "PODS", Right: true, Cell: pods}
 	list := []table.Column[Row]{
 		{Title: strings.TrimSpace(strings.ToUpper(b.By) + " " + b.Label), Cell: b.Title},
-		{Title: "USD/H", Right: true, Cell: func(r *Row) string { return r.PerHour.Text(4) }},
-		{Title: "USD/MONTH", Right: true, Cell: func(r *Row) string { return r.PerMonth.Text(2) }},
+		{Title: "USD/H", Right: true, Cell: priced(func(r *Row) string { return r.PerHour.Text(4) })},
+		{Title: "USD/MONTH", Right: true, Cell: priced(func(r *Row) string { return r.PerMonth.Text(2) })},
 	}
 	if b.Usage != nil && b.Usage.Unknown == "" {
 		return append(list, useColumns()...)
@@ -29,7 +41,7 @@ func pods(r *Row) string {
 	if r.Kind == Unused || r.Kind == Empty {
 		return "-"
 	}
-	return strconv.Itoa(r.Pods)
+	return r.PodsText()
 }
 
 // Cores returns millicores as CPUs with two decimals.

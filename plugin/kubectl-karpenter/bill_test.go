@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -153,6 +154,8 @@ func TestBillRows(t *testing.T) {
 		want  []string // the first words of the rows
 		line  string
 	}{
+		{[]string{"--filter", "shop"}, []string{"shop/Deployment/web", "shop/Deployment/search"}, "3 nodes, 3 of 8 pods"},
+		{[]string{"--filter", "Shop"}, []string{"shop/Deployment/web", "shop/Deployment/search"}, "0.1769 of 4.4000 USD per hour, 129.15 per month\n\n"},
 		{nil, []string{"ml/Job/train", "data/StatefulSet/db", "shop/Deployment/web", "shop/Deployment/search", "kube-system/DaemonSet/agent",
 			"unused,"}, "together 4.4000 USD per hour, 3212.00 per month, for 3 nodes"},
 		{[]string{"--sort", "name", "--reverse"}, []string{"shop/Deployment/web", "shop/Deployment/search", "ml/Job/train",
@@ -174,6 +177,50 @@ func TestBillRows(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, rows); diff != "" || !strings.Contains(out, tt.line) {
 			t.Errorf("%v (-want +got):\n%s\n%s\nwant the line %s", tt.flags, diff, out, tt.line)
+		}
+	}
+}
+
+// TestUnknownPrice checks that a row whose pods are all on nodes of unknown price does not look free, in the table of top, the
+// views of the page and the report, and neither do the nodes in what keeps from saving.
+func TestUnknownPrice(t *testing.T) {
+	fleet, err := os.ReadFile("../../docs/cost/fleet.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := func(kind, name, labels, spec, status string) string {
+		return "---\napiVersion: v1\nkind: " + kind + "\nmetadata: {name: " + name + ", creationTimestamp: \"2026-01-01T00:00:00Z\", labels: {" + labels +
+			"}}\nspec: {" + spec + "}\nstatus: {" + status + "}\n"
+	}
+	const resources = `cpu: "16", memory: 64Gi, pods: "110"`
+	fleet = append(fleet, object("Node", "strange", "karpenter.sh/nodepool: default, node.kubernetes.io/instance-type: none, "+
+		"karpenter.sh/capacity-type: on-demand, topology.kubernetes.io/zone: a", "", "capacity: {"+resources+"}, allocatable: {"+resources+
+		"}, conditions: [{type: Ready, status: \"True\"}]")...)
+	for _, name := range []string{"lonely", "other"} {
+		fleet = append(fleet, object("Pod", name, "app: "+name, "nodeName: strange, containers: [{name: c, image: i}]", "phase: Running")...)
+	}
+	file := filepath.Join(t.TempDir(), "fleet.yaml")
+	if err := os.WriteFile(file, fleet, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"top", "--once", "--by", "workload"}, `(?m)^default/Pod/lonely +unknown +unknown +unknown +1 \(1 unknown\) +0\.00 +0$`},
+		{[]string{"top", "--once", "--by", "namespace"}, `(?m)^default +unknown +unknown +unknown +2 \(2 unknown\)`},
+		{[]string{"top", "--once", "--by", "workload", "--filter", "lonely"}, `(?m)^unknown of 4\.4000 USD per hour|^price unknown`},
+		{[]string{"report", "-o", "markdown"}, `\| default/Pod/lonely \| unknown \| unknown \| unknown \| 1 \(1 unknown\) \|`},
+		{[]string{"report", "-o", "markdown"}, `\| Unknown price \| default \| – \| unknown \| 1 \|`},
+		{[]string{"report", "-o", "html"}, `what default/Pod/lonely costs is unknown`},
+		{[]string{"report", "-o", "json"}, `"price": "unknown",\s+"month": "unknown",\s+"share": "unknown",\s+"pods": 1`},
+	} {
+		out, err := runRoot(t, append(tt.words, "-f", file, "--instance-types", "docs/cost/types.json")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !regexp.MustCompile(tt.want).MatchString(out) {
+			t.Errorf("%v: want %s in\n%s", tt.words, tt.want, out[:min(len(out), 6000)])
 		}
 	}
 }

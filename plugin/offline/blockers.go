@@ -166,7 +166,9 @@ func (o *Overview) findBlockers() []blocker {
 		}
 		first.nodes[k.Node], first.kept = true, append(first.kept, k)
 		first.Nodes = append(first.Nodes, k.Node)
-		first.Held += usd(n.LeastPrice())
+		if first.Held += usd(n.LeastPrice()); n.LeastPrice() == 0 {
+			first.Unpriced++
+		}
 		if first.lift != nil && b.lift != nil && first.lift != b.lift {
 			for name := range b.lift.unprotected {
 				first.lift.unprotected[name] = true

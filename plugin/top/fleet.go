@@ -33,8 +33,9 @@ type Fleet struct {
 	// is nil if the other values are the totals.
 	Filtered string `json:"filter,omitempty"`
 	Of       *Whole `json:"of,omitempty"`
-	// poolRows are the rows of pools that a filter shows; nil without a filter.
+	// poolRows are the rows of pools that a filter shows, and whole is the fleet without it; nil without a filter.
 	poolRows []poolTotal
+	whole    *Fleet
 	// PriceSource describes source and date of the prices, empty for fictitious ones.
 	PriceSource string `json:"priceSource,omitempty"`
 	// Bill is what the price is paid for; nil if that was not asked.
@@ -183,6 +184,7 @@ func (f *Fleet) Filter(text string) *Fleet {
 	if text = strings.ToLower(text); text == "" {
 		return &kept
 	}
+	kept.whole = f
 	kept.Nodes = slices.DeleteFunc(kept.Nodes, func(n Node) bool { return !n.matches(text) })
 	kept.Waiting = slices.DeleteFunc(kept.Waiting, func(w Waiting) bool { return !w.matches(text) })
 	kept.poolRows = matchingTotals(text, totals(f.Nodes, f.Pools), totals(kept.Nodes, f.Pools))
@@ -212,6 +214,24 @@ func (f *Fleet) Filter(text string) *Fleet {
 	kept.PricePerHour = SumOf(price, managed, kept.Unpriced)
 	kept.CPU, kept.Memory = part(sum.UsedCPU, sum.UsableCPU), part(sum.UsedMemory, sum.UsableMemory)
 	return &kept
+}
+
+// billed returns the fleet whose totals are those of the rows of its bill: of the whole fleet, and with a filter the pods and the
+// price of the rows beside it.
+func (f *Fleet) billed() *Fleet {
+	if f.whole == nil || f.Bill == nil || f.Bill.Shown == nil {
+		return f
+	}
+	b := *f.whole
+	b.Of = &Whole{Nodes: len(b.Nodes), Pods: b.Pods, PricePerHour: b.PricePerHour}
+	b.Pods, b.LowerBoundPerHour = 0, 0
+	unpriced := 0
+	for i := range f.Bill.Rows {
+		b.Pods += f.Bill.Rows[i].Pods
+		unpriced += f.Bill.Rows[i].UnknownPrices
+	}
+	b.PricePerHour = SumOf(f.Bill.Shown.Float(), b.Pods, unpriced)
+	return &b
 }
 
 // Names returns the nodes, and the claims without a node, as `kubectl get -o name` does.

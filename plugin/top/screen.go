@@ -123,10 +123,18 @@ func (s *Screen) lines() int {
 // chrome is the number of fixed lines: one empty, the header, one for keys. The summary is above them.
 const chrome = 3
 
+// head returns the lines above the table, which count what its rows do.
+func (s *Screen) head() []string {
+	if s.view == billView {
+		return summary(s.fleet.billed(), nil)
+	}
+	return summary(s.fleet, nil)
+}
+
 func (s *Screen) rows() int {
 	lines := chrome
 	if s.fleet != nil {
-		lines += len(summary(s.fleet, nil))
+		lines += len(s.head())
 	}
 	return max(1, s.height-lines)
 }
@@ -252,7 +260,7 @@ func (s *Screen) Render() string {
 		return table.Cut("reading the cluster ...", max(s.width, 1))
 	}
 	var lines []string
-	for _, line := range summary(s.fleet, nil) {
+	for _, line := range s.head() {
 		lines = append(lines, table.Cut(line, s.width))
 	}
 	lines = append(lines, "", s.header())

@@ -12,7 +12,11 @@ import (
 // width in characters, 0 for unlimited. Reasons of pods are not shortened. If the fleet has a bill, that is the text.
 func Text(f *Fleet, width int) string {
 	var b strings.Builder
-	for _, line := range summary(f, nil) {
+	head := f
+	if f.Bill != nil {
+		head = f.billed()
+	}
+	for _, line := range summary(head, nil) {
 		fmt.Fprintln(&b, line)
 	}
 	if f.Bill != nil {
@@ -108,8 +112,10 @@ func summary(f *Fleet, p paint) []string {
 	}
 	nodes, pods := counted(len(f.Nodes), "node"), counted(f.Pods, "pod")
 	if f.Of != nil {
-		nodes, pods = fmt.Sprintf("%d of %s", len(f.Nodes), counted(f.Of.Nodes, "node")),
-			fmt.Sprintf("%d of %s", f.Pods, counted(f.Of.Pods, "pod"))
+		if len(f.Nodes) < f.Of.Nodes {
+			nodes = fmt.Sprintf("%d of %s", len(f.Nodes), counted(f.Of.Nodes, "node"))
+		}
+		pods = fmt.Sprintf("%d of %s", f.Pods, counted(f.Of.Pods, "pod"))
 	}
 	first := fmt.Sprintf("%s  %s, %s", f.At.UTC().Format("2006-01-02 15:04:05"), nodes, pods)
 	if waiting > 0 {

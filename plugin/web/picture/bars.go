@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
@@ -38,6 +39,13 @@ func Savings(list []view.Blocker, width int) *Picture {
 		p.Boxes = append(p.Boxes, Box{X: names, Y: y + 5, W: held, H: barHeight, Role: Step0, Pattern: Hatched,
 			Level: 255, Row: row, Title: title})
 		value := "not computed"
+		if b.Fixed {
+			value = fmt.Sprintf("%.0f", b.Held*view.HoursPerMonth)
+		}
+		if b.Unpriced > 0 && b.Unpriced == len(b.Nodes) {
+			value = bill.Unknown
+			title = fmt.Sprintf("%s %s keeps %s", b.Kind, b.Name, plural(len(b.Nodes), "node"))
+		}
 		if b.Known {
 			value = fmt.Sprintf("saves %.0f of %.0f", b.Saving*view.HoursPerMonth, b.Held*view.HoursPerMonth)
 			if saved := bar(b.Saving, most, length); b.Saving > 0 {

@@ -34,7 +34,10 @@ func Bill(b *bill.Bill, width int) *Picture {
 	length := width - names - 90
 	for at, i := range shown {
 		r, y := &b.Rows[i], at*rulePitch
-		text := r.PerMonth.Text(2)
+		text, title := r.PerMonth.Text(2), fmt.Sprintf("%s costs %s USD a month", b.Title(r), r.PerMonth.Text(2))
+		if r.Unpriced() {
+			text, title = bill.Unknown, "what "+b.Title(r)+" costs is unknown"
+		}
 		key, known := billKinds[r.Kind]
 		if !known {
 			key = billKinds[bill.Unused]
@@ -44,7 +47,7 @@ func Bill(b *bill.Bill, width int) *Picture {
 			Label{X: names - 12, Y: y + 16, Text: fit(b.Title(r), names-12, textSize), Size: textSize, Anchor: End, Role: Ink},
 			Label{X: names + w + 8, Y: y + 16, Text: text, Size: smallSize, Role: Ink})
 		p.Boxes = append(p.Boxes, Box{X: names, Y: y + 5, W: w, H: barHeight, Role: key.Role, Pattern: key.Pattern, Level: 255,
-			Row: rows[i].ID, Title: fmt.Sprintf("%s costs %s USD a month", b.Title(r), text)})
+			Row: rows[i].ID, Title: title})
 	}
 	p.Height = len(shown)*rulePitch + 8
 	if more := len(b.Rows) - len(shown); more > 0 {

@@ -41,9 +41,10 @@ type Blocker struct {
 	Code       string
 	// Text is the reason as an example of one node.
 	Text string
-	// Nodes are the names of the nodes, Held is their price.
-	Nodes []string
-	Held  float64
+	// Nodes are the names of the nodes, Held is the price of those whose price is known: all but Unpriced.
+	Nodes    []string
+	Held     float64
+	Unpriced int
 	// Saving is by how much the fleet at rest is cheaper without it. Known is false while that is not computed, and for
 	// those that are Fixed: no change of the cluster's objects lifts them.
 	Saving       float64

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,14 +20,16 @@ func BillSheet(b *bill.Bill) *Sheet {
 	}
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		pods := Count(r.Pods)
+		pods, prices := Cell{r.PodsText(), float64(r.Pods), true}, []Cell{Money(r.PerHour.Float(), 4), Money(r.PerMonth.Float(), 2), Percent(b.Share(r))}
+		if r.Unpriced() {
+			prices = []Cell{Words(bill.Unknown), Words(bill.Unknown), Words(bill.Unknown)}
+		}
 		if r.Kind == bill.Unused || r.Kind == bill.Empty {
 			pods = Words("–")
 		}
 		gib := float64(r.Memory) / (1 << 30)
-		s.Rows = append(s.Rows, Row{billID(r), []Cell{Words(b.Title(r)), Money(r.PerHour.Float(), 4), Money(r.PerMonth.Float(), 2),
-			Percent(b.Share(r)), pods, {bill.Cores(r.CPU), float64(r.CPU) / 1000, true},
-			{strconv.FormatFloat(gib, 'f', 1, 64), gib, true}}})
+		s.Rows = append(s.Rows, Row{billID(r), slices.Concat([]Cell{Words(b.Title(r))}, prices, []Cell{pods,
+			{bill.Cores(r.CPU), float64(r.CPU) / 1000, true}, {strconv.FormatFloat(gib, 'f', 1, 64), gib, true}})})
 		if row := &s.Rows[i]; known {
 			row.Cells = append(row.Cells, useCells(r.Use)...)
 		}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
 // Sheet returns the nodes as a table. It has why each stays if that is decided.
@@ -35,7 +37,7 @@ func (f *Fleet) Sheet() *Sheet {
 func (n *Node) priceCell(usd float64) Cell {
 	switch {
 	case n.Unpriced:
-		return Words("unknown")
+		return Words(bill.Unknown)
 	case !n.Managed:
 		return Words("–")
 	}
@@ -110,6 +112,11 @@ func MapSheet(places []Place) *Sheet {
 		id := strings.Join([]string{p.Pool, p.Zone, p.Type, p.CapacityType}, "|")
 		s.Rows = append(s.Rows, Row{id, []Cell{Words(p.Pool), Words(p.Zone), Words(p.Type), Words(p.CapacityType),
 			Count(p.Nodes), Money(p.Price, 4), Money(p.Price*HoursPerMonth, 2), Money(p.Waste, 4), Percent(share)}})
+		if p.Unpriced == p.Nodes {
+			for i := range 4 {
+				s.Rows[len(s.Rows)-1].Cells[5+i] = Words(bill.Unknown)
+			}
+		}
 	}
 	return s
 }
@@ -174,8 +181,12 @@ func SavingsSheet(list []Blocker) *Sheet {
 		case b.Fixed:
 			saving = Words("–")
 		}
+		held := Money(b.Held*HoursPerMonth, 2)
+		if b.Unpriced > 0 && b.Unpriced == len(b.Nodes) {
+			held = Words(bill.Unknown)
+		}
 		s.Rows = append(s.Rows, Row{b.Kind + "|" + b.Name, []Cell{Words(b.Kind), Words(b.Name), saving,
-			Money(b.Held*HoursPerMonth, 2), Count(len(b.Nodes)), Words(b.Text), Words(b.Changes)}})
+			held, Count(len(b.Nodes)), Words(b.Text), Words(b.Changes)}})
 	}
 	return s
 }
