@@ -29,7 +29,7 @@ type Lines struct {
 	Repeated int `json:"repeated"`
 }
 
-// View answers questions about a log.
+// View answers questions about a log: what had happened until the end of the time, and what things cost within it.
 type View struct {
 	log   *Log
 	past  *Past
@@ -37,7 +37,19 @@ type View struct {
 }
 
 // View returns what the query selects of the log.
-func (l *Log) View(q Query) *View { return &View{log: l, past: l.Past(), query: q} }
+func (l *Log) View(q Query) *View {
+	v := &View{log: l, past: l.Past(), query: q}
+	from, until := v.span()
+	v.past.Nodes = slices.DeleteFunc(v.past.Nodes, func(n *Node) bool { return n.first().After(until) })
+	for _, n := range v.past.Nodes {
+		n.asOf(until)
+		n.settle(from, until)
+	}
+	for _, c := range v.past.Commands {
+		c.settle(until)
+	}
+	return v
+}
 
 func (v *View) head() Head {
 	h := Head{Lines: Lines{v.log.Lines, v.log.Unread, v.log.Events, v.log.Repeated}}
@@ -46,6 +58,12 @@ func (v *View) head() Head {
 		h.From, h.Until = &from, &until
 	}
 	return h
+}
+
+// within reports whether a time is known, and that of the answer has it.
+func (v *View) within(at *time.Time) bool {
+	from, until := v.span()
+	return at != nil && !at.Before(from) && !at.After(until)
 }
 
 // span returns the time of the answer.
@@ -68,7 +86,7 @@ type Nodes struct {
 	Total Total   `json:"total"`
 }
 
-// Total sums up nodes.
+// Total sums up nodes. What is launched, removed or failed is so within the time.
 type Total struct {
 	Nodes    int `json:"nodes"`
 	Launched int `json:"launched"`
@@ -88,24 +106,24 @@ func (v *View) Nodes() *Nodes {
 	for _, n := range v.past.Nodes {
 		if v.has(n) {
 			a.Nodes = append(a.Nodes, n)
-			a.Total.add(n)
+			v.add(&a.Total, n)
 		}
 	}
 	slices.SortStableFunc(a.Nodes, func(x, y *Node) int { return x.first().Compare(y.first()) })
 	return a
 }
 
-func (t *Total) add(n *Node) {
+func (v *View) add(t *Total, n *Node) {
 	t.Nodes++
 	switch {
-	case n.failed:
+	case n.failed && (v.within(n.Leaving) || v.within(n.Deleted)):
 		t.Failed++
 	case n.BeforeLog:
 		t.BeforeLog++
-	default:
+	case v.within(n.Launched):
 		t.Launched++
 	}
-	if n.Deleted != nil && !n.failed {
+	if v.within(n.Deleted) && !n.failed {
 		t.Removed++
 	}
 	if n.Cost != nil {
@@ -137,8 +155,7 @@ func (n *Node) first() time.Time {
 
 // has reports whether the query selects the node.
 func (v *View) has(n *Node) bool {
-	from, until := v.span()
-	if n.Deleted != nil && n.Deleted.Before(from) || n.first().After(until) {
+	if from, _ := v.span(); n.Deleted != nil && n.Deleted.Before(from) {
 		return false
 	}
 	return v.matches(n.Node, n.NodeClaim, n.NodePool, n.InstanceType, n.Zone, n.CapacityType, n.Reason, n.LaunchedFor)
@@ -154,17 +171,15 @@ type Commands struct {
 	Head
 
 	Commands []*Command `json:"commands"`
-	// Saved is the sum over the commands, USD; nil if none has a saving.
+	// Saved is the sum over the commands of what each saved until the end of the time, USD; nil if none has a saving.
 	Saved *USD `json:"saved,omitempty" jsonschema:"type=number"`
 }
 
 // Commands returns the commands of the time.
 func (v *View) Commands() *Commands {
-	from, until := v.span()
 	a := &Commands{Head: v.head(), Commands: []*Command{}}
 	for _, c := range v.past.Commands {
-		texts := slices.Concat(c.Nodes, c.NodeClaims, []string{c.ID, c.Reason, c.Decision})
-		if c.Time.Before(from) || c.Time.After(until) || !v.matches(texts...) {
+		if !v.within(&c.Time) || !v.selects(c) {
 			continue
 		}
 		a.Commands = append(a.Commands, c)
@@ -175,135 +190,9 @@ func (v *View) Commands() *Commands {
 	return a
 }
 
-// Hour is a part of the time.
-type Hour struct {
-	From time.Time `json:"from"`
-	// NodeHours are those of all nodes whose times are known. Cost is in USD, Unpriced how many of the nodes have no price.
-	NodeHours float64 `json:"nodeHours"`
-	Cost      USD     `json:"cost" jsonschema:"type=number"`
-	Unpriced  int     `json:"unpriced,omitempty"`
-	// Saved is the sum over the commands for cost until then of the saving per hour times the time since, within the part,
-	// USD.
-	Saved    USD `json:"saved" jsonschema:"type=number"`
-	Launched int `json:"launched"`
-	Removed  int `json:"removed"`
-
-	nodes time.Duration
-	// length is how much of the part is in the span.
-	length time.Duration
-}
-
-// Hours is the answer by hour, or by day.
-type Hours struct {
-	Head
-
-	Hours []*Hour `json:"hours"`
-	Total Hour    `json:"total"`
-}
-
-// parts are the hours that something is known about.
-type parts struct {
-	from, until time.Time
-	width       time.Duration
-	by          map[time.Time]*Hour
-}
-
-// Hours returns what each part of the time cost, in UTC. The width is an hour or a day.
-func (v *View) Hours(width time.Duration) *Hours {
-	a := &Hours{Head: v.head(), Hours: []*Hour{}}
-	p := &parts{width: width, by: map[time.Time]*Hour{}}
-	p.from, p.until = v.span()
-	for _, n := range v.past.Nodes {
-		if v.has(n) {
-			p.node(n)
-		}
-	}
-	for _, c := range v.Commands().Commands {
-		if c.Saved != nil {
-			p.each(c.Time, p.until, func(h *Hour, d time.Duration) { h.Saved += c.SavingPerHour.over(d) })
-		}
-	}
-	for _, h := range p.by {
-		h.NodeHours = h.nodes.Hours()
-		a.Hours = append(a.Hours, h)
-	}
-	slices.SortFunc(a.Hours, func(x, y *Hour) int { return x.From.Compare(y.From) })
-	a.Total = totalOf(a.Hours)
-	return a
-}
-
-func totalOf(hours []*Hour) Hour {
-	var t Hour
-	for _, h := range hours {
-		t.nodes, t.length = t.nodes+h.nodes, t.length+h.length
-		t.Cost, t.Saved = t.Cost+h.Cost, t.Saved+h.Saved
-		t.Launched, t.Removed, t.Unpriced = t.Launched+h.Launched, t.Removed+h.Removed, max(t.Unpriced, h.Unpriced)
-	}
-	if len(hours) > 0 {
-		t.From = hours[0].From
-	}
-	t.NodeHours = t.nodes.Hours()
-	return t
-}
-
-// node adds what a node cost in each part.
-func (p *parts) node(n *Node) {
-	if n.Launched != nil {
-		p.count(*n.Launched, func(h *Hour) { h.Launched++ })
-	}
-	if n.Deleted != nil && !n.failed {
-		p.count(*n.Deleted, func(h *Hour) { h.Removed++ })
-	}
-	from, to, known := n.paid(p.until)
-	if !known {
-		return
-	}
-	p.each(from, to, func(h *Hour, d time.Duration) {
-		h.nodes += d
-		if n.PricePerHour == nil {
-			h.Unpriced++
-			return
-		}
-		h.Cost += n.PricePerHour.over(d)
-	})
-}
-
-func (p *parts) count(at time.Time, add func(*Hour)) {
-	if !at.Before(p.from) && !at.After(p.until) {
-		add(p.part(at.Truncate(p.width)))
-	}
-}
-
-// each calls add for each part of a time, as far as it is in the span, with how long that is.
-func (p *parts) each(from, to time.Time, add func(*Hour, time.Duration)) {
-	if from.Before(p.from) {
-		from = p.from
-	}
-	if to.After(p.until) {
-		to = p.until
-	}
-	for at := from.Truncate(p.width); at.Before(to); at = at.Add(p.width) {
-		if d := overlap(at, at.Add(p.width), from, to); d > 0 {
-			add(p.part(at), d)
-		}
-	}
-}
-
-func (p *parts) part(at time.Time) *Hour {
-	if p.by[at] == nil {
-		p.by[at] = &Hour{From: at, length: overlap(at, at.Add(p.width), p.from, p.until)}
-	}
-	return p.by[at]
-}
-
-func overlap(a, b, from, to time.Time) time.Duration {
-	if from.After(a) {
-		a = from
-	}
-	if to.Before(b) {
-		b = to
-	}
-	return max(0, b.Sub(a))
+// selects reports whether the text of the query selects the command, whenever it was.
+func (v *View) selects(c *Command) bool {
+	return v.matches(slices.Concat(c.Nodes, c.NodeClaims, []string{c.ID, c.Reason, c.Decision})...)
 }
 
 // NodeLife is the answer about one node.
@@ -323,6 +212,13 @@ type MissingError struct {
 // Error implements error.
 func (e *MissingError) Error() string { return "the log does not name " + e.Object }
 
+func (v *View) missing(object string, known []string) error {
+	if u := v.query.Until; !u.IsZero() {
+		object += " until " + u.Format(second)
+	}
+	return &MissingError{object, known}
+}
+
 // Node returns the life of a node, by its name or that of its claim.
 func (v *View) Node(name string) (*NodeLife, error) {
 	a := &NodeLife{Head: v.head()}
@@ -334,7 +230,7 @@ func (v *View) Node(name string) (*NodeLife, error) {
 		names = append(names, n.Node, n.NodeClaim)
 	}
 	if len(a.Lives) == 0 {
-		return nil, &MissingError{"a node " + name, names}
+		return nil, v.missing("a node "+name, names)
 	}
 	return a, nil
 }
@@ -388,7 +284,7 @@ func (v *View) Pod(name string) (*PodLife, error) {
 		}
 	}
 	if len(a.Stages) == 0 {
-		return nil, &MissingError{"a pod " + name, names}
+		return nil, v.missing("a pod "+name, names)
 	}
 	slices.SortStableFunc(a.Stages, func(x, y PodStage) int { return x.Time.Compare(y.Time) })
 	return a, nil

@@ -61,7 +61,7 @@ type Command struct {
 	Pods         int      `json:"pods"`
 	// SavingPerHour is what the fleet costs less afterward, USD per hour; nil if the log does not say it.
 	SavingPerHour *USD `json:"savingPerHour,omitempty" jsonschema:"type=number"`
-	// Saved is the saving until the end of the span, USD: nil as above, and for commands that are not for cost.
+	// Saved is the saving until the end of the time of the answer, USD: nil as above, and for commands that are not for cost.
 	Saved *USD `json:"saved,omitempty" jsonschema:"type=number"`
 	// Abandoned is why the command was rolled back; empty if it was not.
 	Abandoned string `json:"abandoned,omitempty"`

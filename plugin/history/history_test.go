@@ -203,16 +203,19 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestWorked is the example of docs/history.md: numbers that a reader checks by hand.
-func TestWorked(t *testing.T) {
-	l := read(t, `{"time":"2026-05-01T10:00:00Z","message":"launched nodeclaim","nodeClaim":"a","pricePerHour":0.2}
+// worked is the log of the example of docs/history.md.
+const worked = `{"time":"2026-05-01T10:00:00Z","message":"launched nodeclaim","nodeClaim":"a","pricePerHour":0.2}
 {"time":"2026-05-01T10:30:00Z","message":"launched nodeclaim","nodeClaim":"b","pricePerHour":0.1}
 {"time":"2026-05-01T11:00:00Z","message":"disrupting nodes","commandID":"c1","reason":"Empty","nodeClaims":["a"],"savingPerHour":0.2}
 {"time":"2026-05-01T11:15:00Z","message":"deleted nodeclaim","nodeClaim":"a","providerID":"x"}
 {"time":"2026-05-01T11:30:00Z","message":"disrupting nodes","commandID":"c2","reason":"Underutilized","nodeClaims":["b"],"savingPerHour":9}
 {"time":"2026-05-01T11:31:00Z","message":"abandoned disruption","commandID":"c2","reason":"Underutilized","cause":"the deadline has passed"}
 {"time":"2026-05-01T12:30:00Z","message":"anything"}
-`)
+`
+
+// TestWorked is the example of docs/history.md: numbers that a reader checks by hand.
+func TestWorked(t *testing.T) {
+	l := read(t, worked)
 	type hour struct {
 		from              string
 		nodeHours         float64
@@ -239,7 +242,7 @@ func TestWorked(t *testing.T) {
 	if n := within.Nodes().Nodes; len(n) != 1 || n[0].NodeClaim != "b" {
 		t.Errorf("since 11:30: %d nodes", len(n))
 	}
-	if h := within.Hours(time.Hour).Hours; len(h) != 2 || h[0].Cost != usdOf(0.05) || h[0].mean() != "1.0" {
+	if h := within.Hours(time.Hour).Hours; len(h) != 2 || h[0].Cost != usdOf(0.05) || h[0].Saved != usdOf(0.1) || h[0].mean() != "1.0" {
 		t.Errorf("since 11:30: %+v", h)
 	}
 	if c := l.View(Query{Filter: "C1"}).Commands().Commands; len(c) != 1 || c[0].ID != "c1" {

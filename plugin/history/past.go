@@ -42,10 +42,10 @@ type Node struct {
 	Detail    string `json:"detail,omitempty"`
 	Evicted   *Pods  `json:"evicted,omitempty"`
 
-	// LifetimeSeconds is the time for which the machine is paid until its end or that of the span, Cost what it cost, USD.
-	// They are nil if they are not known.
-	LifetimeSeconds *int64 `json:"lifetimeSeconds,omitempty"`
-	Cost            *USD   `json:"cost,omitempty" jsonschema:"type=number"`
+	// PaidSeconds is how much of the time of the answer the machine is paid for, Cost what it cost in that time, USD. They
+	// are nil if they are not known.
+	PaidSeconds *int64 `json:"paidSeconds,omitempty"`
+	Cost        *USD   `json:"cost,omitempty" jsonschema:"type=number"`
 
 	gone    *time.Time // the Node object is gone
 	failed  bool       // no machine was launched
@@ -77,12 +77,6 @@ func (l *Log) Past() *Past {
 	p := &Past{From: l.From, Until: l.Until, byClaim: map[string]*Node{}, byNode: map[string]*Node{}, plans: map[string]*event{}}
 	for _, e := range l.ordered() {
 		p.add(e)
-	}
-	for _, n := range p.Nodes {
-		n.settle(p.Until)
-	}
-	for _, c := range p.Commands {
-		c.settle(p.Until)
 	}
 	return p
 }
@@ -312,19 +306,36 @@ func (n *Node) paid(until time.Time) (from, to time.Time, known bool) {
 	return *begin, end, true
 }
 
-// settle computes what the node has cost.
-func (n *Node) settle(until time.Time) {
-	from, to, known := n.paid(until)
-	if !known {
-		return
+// asOf leaves out the steps that came after a time. What is known of the machine stays.
+func (n *Node) asOf(until time.Time) {
+	for _, at := range []**time.Time{&n.Created, &n.Launched, &n.Registered, &n.Initialized, &n.Leaving, &n.Draining, &n.Drained,
+		&n.gone, &n.Deleted} {
+		if *at != nil && (*at).After(until) {
+			*at = nil
+		}
 	}
-	n.LifetimeSeconds = new(int64(to.Sub(from).Round(time.Second) / time.Second))
-	if n.PricePerHour != nil {
-		n.Cost = new(n.PricePerHour.over(to.Sub(from)))
+	if n.Leaving == nil && n.Deleted == nil {
+		n.Reason, n.RemovedBy, n.Detail, n.command, n.failed = "", "", "", nil, false
+	}
+	if n.Draining == nil {
+		n.Evicted = nil
 	}
 }
 
-// settle computes what the command has saved.
+// settle computes what the node has cost in a time.
+func (n *Node) settle(from, until time.Time) {
+	begin, end, known := n.paid(until)
+	if !known {
+		return
+	}
+	d := overlap(begin, end, from, until)
+	n.PaidSeconds = new(int64(d.Round(time.Second) / time.Second))
+	if n.PricePerHour != nil {
+		n.Cost = new(n.PricePerHour.over(d))
+	}
+}
+
+// settle computes what the command has saved until a time.
 func (c *Command) settle(until time.Time) {
 	if c.SavingPerHour != nil && c.consolidates() && c.Abandoned == "" {
 		c.Saved = new(c.SavingPerHour.over(until.Sub(c.Time)))

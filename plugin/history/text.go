@@ -71,11 +71,11 @@ func duration(d time.Duration) string {
 	}
 }
 
-func (n *Node) lifetime() string {
-	if n.LifetimeSeconds == nil {
+func (n *Node) paidFor() string {
+	if n.PaidSeconds == nil {
 		return unknown
 	}
-	return duration(time.Duration(*n.LifetimeSeconds) * time.Second)
+	return duration(time.Duration(*n.PaidSeconds) * time.Second)
 }
 
 // left says in a word why the node left.
@@ -112,7 +112,7 @@ func (p *Pods) text() string {
 var nodeColumns = []table.Column[*Node]{
 	{Title: "NODE", Least: 14, Cell: func(n **Node) string { return (*n).Name() }},
 	{Title: "LAUNCHED", Cell: func(n **Node) string { return (*n).launched() }},
-	{Title: "FOR", Right: true, Cell: func(n **Node) string { return (*n).lifetime() }},
+	{Title: "FOR", Right: true, Cell: func(n **Node) string { return (*n).paidFor() }},
 	{Title: "USD/H", Right: true, Cell: func(n **Node) string { return price((*n).PricePerHour) }},
 	{Title: "USD", Right: true, Cell: func(n **Node) string { return price((*n).Cost) }},
 	{Title: "LEFT", Cell: func(n **Node) string { return (*n).left() }},
@@ -190,7 +190,7 @@ func (a *Commands) Text(width int) string {
 			back++
 		}
 	}
-	text := a.span() + fmt.Sprintf("%s, %d rolled back; saved by consolidation until the end: %s\n",
+	text := a.span() + fmt.Sprintf("%s, %d rolled back; saved by these until the end: %s\n",
 		count(len(a.Commands), "command"), back, sum(a.Saved))
 	if len(a.Commands) == 0 {
 		return text
@@ -301,8 +301,8 @@ func (n *Node) timeline() string {
 	for _, s := range n.stages() {
 		text += s.at.Format(second) + "  " + s.text + "\n"
 	}
-	if n.LifetimeSeconds != nil {
-		text += "paid for " + n.lifetime()
+	if n.PaidSeconds != nil {
+		text += "paid for " + n.paidFor()
 		if n.Cost != nil {
 			text += ": " + n.Cost.text(4) + " USD"
 		}
