@@ -1,6 +1,10 @@
 package history
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode"
+)
 
 // step is what a line says about a node.
 type step int
@@ -45,6 +49,31 @@ type event struct {
 type podList struct {
 	count int
 	names []string
+}
+
+// clean replaces control characters, which a terminal would follow, in all that the event has from its line.
+func (e *event) clean() {
+	texts := []*string{&e.claim, &e.node, &e.pool, &e.kind, &e.zone, &e.capacity, &e.id, &e.reason, &e.detail, &e.commandID}
+	lists := [][]string{e.pods.names}
+	if c := e.command; c != nil {
+		texts = append(texts, &c.ID, &c.Reason, &c.Decision, &c.Method, &c.Abandoned)
+		lists = append(lists, c.Nodes, c.NodeClaims, c.Replacements, c.kinds, c.capacities)
+	}
+	for _, list := range lists {
+		for i := range list {
+			texts = append(texts, &list[i])
+		}
+	}
+	for _, text := range texts {
+		*text = strings.Map(printable, *text)
+	}
+}
+
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return ' '
+	}
+	return r
 }
 
 // Command is a decision to remove nodes.

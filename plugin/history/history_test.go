@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -269,7 +270,7 @@ func TestMoney(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that no line stops the reader.
+// FuzzRead checks that no line stops the reader, and that no control character of one is printed.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{"{", "a\tINFO\t", `{"log":"{\"log\":\"{}\"}"}`, "2026-05-01T12:00:01Z\tINFO\tx\t{}",
 		`{"time":"x","message":"deleted node"}`} {
@@ -277,6 +278,8 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		l := read(t, text, text)
-		_ = all(t, l, 80)
+		if got := strings.ReplaceAll(all(t, l, 80), "\n", ""); strings.ContainsFunc(got, unicode.IsControl) {
+			t.Errorf("%q has control characters", got)
+		}
 	})
 }

@@ -89,6 +89,7 @@ func (l *Log) add(text string) {
 	if e == nil {
 		return
 	}
+	e.clean()
 	id := identity{at: e.at, step: e.step, claim: e.claim, node: e.node, command: e.commandID, detail: e.detail, pods: e.pods.count}
 	if l.seen[id] {
 		l.Repeated++
