@@ -582,7 +582,7 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./plugin/history",
-		only:    append([]string{"bufio", "encoding/json", "io", "regexp", "./plugin/table"}, pureStandard...),
+		only:    append([]string{"bufio", "encoding/json", "io", "regexp", "./plugin/bill", "./plugin/table"}, pureStandard...),
 		because: "the same lines say the same anywhere: where a log is read, and what the flags are, is not known here",
 	},
 	{

@@ -12,7 +12,7 @@ import (
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
-	"github.com/karpenter-go/karpenter/plugin/cli"
+	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
 // counted is a provider of AWS's types that counts the calls.
@@ -55,23 +55,23 @@ func TestTypeless(t *testing.T) {
 		want  string
 	}{
 		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all,
-			none + cli.Plural(len(all), "instance type") + "; did you mean m5.large?"},
+			none + table.Plural(len(all), "instance type") + "; did you mean m5.large?"},
 		{poolOf(1, "node.kubernetes.io/instance-type", "m5.lrge"), all[:1], none + "1 instance type"},
 		{poolOf(2, "node.kubernetes.io/instance-type", "m5.large"), all, ""},
 		{poolOf(3, "beta.kubernetes.io/arch", "s390x"), all,
-			"the pool's own requirement kubernetes.io/arch In [s390x] matches none of " + cli.Plural(len(all),
+			"the pool's own requirement kubernetes.io/arch In [s390x] matches none of " + table.Plural(len(all),
 				"instance type") + "; instance types have amd64 and arm64"},
 		{poolOf(4, "karpenter.k8s.aws/instance-cpu", "4"), all, ""},
 		{poolOf(5, "node.kubernetes.io/instance-type", "p3.8xlarge", "p3.16xlarge"), all,
-			"the pool's own requirement node.kubernetes.io/instance-type In [p3.8xlarge p3.16xlarge] matches none of " + cli.Plural(len(all),
+			"the pool's own requirement node.kubernetes.io/instance-type In [p3.8xlarge p3.16xlarge] matches none of " + table.Plural(len(all),
 				"instance type") + "; no instance type of the family p3 is available here"},
 		{poolOf(6, "example.com/team", "a"), all, ""},
 		{poolOf(8, "topology.kubernetes.io/zone", "us-east-1a"), all, ""},
 		{poolOf(9, "failure-domain.beta.kubernetes.io/zone", "us-west-2a"), all,
-			"the pool's own requirement topology.kubernetes.io/zone In [us-west-2a] matches none of " + cli.Plural(len(all),
+			"the pool's own requirement topology.kubernetes.io/zone In [us-west-2a] matches none of " + table.Plural(len(all),
 				"instance type") + "; instance types have us-east-1a, us-east-1b, us-east-1c, us-east-1d, us-east-1e and us-east-1f"},
 		{poolOf(10, "karpenter.sh/capacity-type", "reserved"), all,
-			"the pool's own requirement karpenter.sh/capacity-type In [reserved] matches none of " + cli.Plural(len(all),
+			"the pool's own requirement karpenter.sh/capacity-type In [reserved] matches none of " + table.Plural(len(all),
 				"instance type") + "; instance types have on-demand and spot"},
 		{poolOf(11, "karpenter.sh/capacity-type", "reserved", "spot"), all, ""},
 		{poolOf(7, "node.kubernetes.io/instance-type", "m5.lrge"), nil, ""},

@@ -4,17 +4,18 @@
 //	billing.Of (engine/allocation) --> Bill --+--> top, Text     a terminal, scripts
 //	                                          +--> view.Bill     the page, CSV, the report
 //
-// Prices are whole nano-USD per hour, so that the rows add up to the price of the fleet in every document.
+// Prices are whole nano-USD per hour, so that the rows add up to the price of the fleet in every document. Package history
+// has the same type of money, USD.
 //
 // The package must not depend on Kubernetes, the engine or a terminal. Package billing fills a Bill.
 package bill
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
 // The groupings of a bill.
@@ -39,34 +40,6 @@ func (g Grouping) String() string {
 		return "label " + g.Label
 	}
 	return g.By
-}
-
-// USD is an amount of money per time, in nano-USD.
-type USD int64
-
-// nano is one USD.
-const nano = 1_000_000_000
-
-// HoursPerMonth is that of AWS's price examples: 8,760 hours per year.
-const HoursPerMonth = 730
-
-// PerMonth returns an amount per hour as one per month.
-func (u USD) PerMonth() USD { return u * HoursPerMonth }
-
-// Float returns the amount in USD, rounded to the precision of the type.
-func (u USD) Float() float64 { return float64(u) / nano }
-
-// Text returns the amount in USD, rounded to the decimals.
-func (u USD) Text(decimals int) string { return strconv.FormatFloat(u.Float(), 'f', decimals, 64) }
-
-// MarshalJSON writes the amount as a number of USD with all its decimals.
-func (u USD) MarshalJSON() ([]byte, error) {
-	sign, n := "", uint64(u)
-	if u < 0 {
-		sign, n = "-", uint64(-u)
-	}
-	text := fmt.Sprintf("%s%d.%09d", sign, n/nano, n%nano)
-	return []byte(strings.TrimSuffix(strings.TrimRight(text, "0"), ".")), nil
 }
 
 // The kinds of rows: what pods request; what DaemonSets and static pods request; what no pod requests, of nodes with pods
@@ -138,9 +111,9 @@ type Bill struct {
 func (b *Bill) Title(r *Row) string {
 	switch r.Kind {
 	case Unused:
-		return "unused, of " + counted(r.Nodes, "node")
+		return "unused, of " + table.Plural(r.Nodes, "node")
 	case Empty:
-		return counted(r.Nodes, "node") + " without pods"
+		return table.Plural(r.Nodes, "node") + " without pods"
 	}
 	switch {
 	case b.By == ByWorkload:
@@ -222,11 +195,4 @@ func (b *Bill) Sort(by string, reverse bool) {
 		}
 		return cmp.Or(cmp.Compare(slices.Index(kinds, x.Kind), slices.Index(kinds, y.Kind)), order)
 	})
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
 }

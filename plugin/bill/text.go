@@ -86,17 +86,17 @@ func (b *Bill) Summary() []string {
 			b.PerHour.Text(4), b.Shown.PerMonth().Text(2)))
 	default:
 		lines = append(lines, fmt.Sprintf("together %s USD per hour, %s per month, for %s", b.PerHour.Text(4), b.PerMonth.Text(2),
-			counted(b.Nodes-b.UnknownPrices, "node")))
+			table.Plural(b.Nodes-b.UnknownPrices, "node")))
 	}
 	pods := 0
 	for i := range b.Rows {
 		pods += b.Rows[i].UnknownPrices
 	}
 	if b.UnknownPrices > 0 {
-		lines = append(lines, fmt.Sprintf("without %s of unknown price and %s on them", counted(b.UnknownPrices, "node"), counted(pods, "pod")))
+		lines = append(lines, fmt.Sprintf("without %s of unknown price and %s on them", table.Plural(b.UnknownPrices, "node"), table.Plural(pods, "pod")))
 	}
 	if b.Unmanaged > 0 {
-		lines = append(lines, fmt.Sprintf("without %s that no NodePool launched, and their pods", counted(b.Unmanaged, "node")))
+		lines = append(lines, fmt.Sprintf("without %s that no NodePool launched, and their pods", table.Plural(b.Unmanaged, "node")))
 	}
 	return append(lines, b.usageLines()...)
 }

@@ -54,14 +54,14 @@ func (r *RightSized) String() string {
 		return "what requests that fit the usage would save is " + r.Stopped
 	}
 	text := fmt.Sprintf("with requests of %d%% of this usage (%s), the fleet at rest costs %.4f USD per hour in place of %.4f: ", r.Percent,
-		counted(r.Pods, "pod"), r.Fit, r.AtRest)
+		table.Plural(r.Pods, "pod"), r.Fit, r.AtRest)
 	if r.Saving >= 0 {
 		text += fmt.Sprintf("%.2f less per month", r.SavingPerMonth)
 	} else {
 		text += fmt.Sprintf("%.2f more per month", -r.SavingPerMonth)
 	}
 	if r.Homeless+r.HomelessNow > 0 {
-		text += fmt.Sprintf("; without a place: %s, %d as it is", counted(r.Homeless, "pod"), r.HomelessNow)
+		text += fmt.Sprintf("; without a place: %s, %d as it is", table.Plural(r.Homeless, "pod"), r.HomelessNow)
 	}
 	return text
 }
@@ -81,7 +81,7 @@ func (b *Bill) usageLines() []string {
 }
 
 func (u *Usage) String() string {
-	return fmt.Sprintf("usage is that of %d of %s at this moment, not of a day", u.Pods, counted(u.Of, "pod"))
+	return fmt.Sprintf("usage is that of %d of %s at this moment, not of a day", u.Pods, table.Plural(u.Of, "pod"))
 }
 
 // useColumns are the columns of usage beside requests, of a bill with usage.

@@ -113,14 +113,6 @@ func DidYouMean(name string, known []string) string {
 	return ""
 }
 
-// Plural returns a number of things: "1 node", "2 nodes".
-func Plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // FromEnvironment sets the flags that were not given from their environment variables. Hidden flags have no
 // variables. A value that cannot be parsed is an error, unlike upstream, which silently uses the default.
 func FromEnvironment(flags *pflag.FlagSet) error {

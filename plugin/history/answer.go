@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
 // Query selects a part of the past.
@@ -94,8 +96,8 @@ type Total struct {
 	Failed   int `json:"failed"`
 	// Cost is that of the nodes whose price and time are known, USD, nil if there are none; Unpriced counts the others that
 	// had a machine.
-	Cost     *USD `json:"cost,omitempty" jsonschema:"type=number"`
-	Unpriced int  `json:"unpriced"`
+	Cost     *bill.USD `json:"cost,omitempty" jsonschema:"type=number"`
+	Unpriced int       `json:"unpriced"`
 	// BeforeLog counts the nodes that were launched before the log begins.
 	BeforeLog int `json:"beforeLog"`
 }
@@ -133,7 +135,7 @@ func (v *View) add(t *Total, n *Node) {
 	}
 }
 
-func plus(sum *USD, u USD) *USD {
+func plus(sum *bill.USD, u bill.USD) *bill.USD {
 	if sum != nil {
 		u += *sum
 	}
@@ -172,7 +174,7 @@ type Commands struct {
 
 	Commands []*Command `json:"commands"`
 	// Saved is the sum over the commands of what each saved until the end of the time, USD; nil if none has a saving.
-	Saved *USD `json:"saved,omitempty" jsonschema:"type=number"`
+	Saved *bill.USD `json:"saved,omitempty" jsonschema:"type=number"`
 }
 
 // Commands returns the commands of the time.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
 // step is what a line says about a node.
@@ -89,9 +91,9 @@ type Command struct {
 	Replacements []string `json:"replacements,omitempty"`
 	Pods         int      `json:"pods"`
 	// SavingPerHour is what the fleet costs less afterward, USD per hour; nil if the log does not say it.
-	SavingPerHour *USD `json:"savingPerHour,omitempty" jsonschema:"type=number"`
+	SavingPerHour *bill.USD `json:"savingPerHour,omitempty" jsonschema:"type=number"`
 	// Saved is the saving until the end of the time of the answer, USD: nil as above, and for commands that are not for cost.
-	Saved *USD `json:"saved,omitempty" jsonschema:"type=number"`
+	Saved *bill.USD `json:"saved,omitempty" jsonschema:"type=number"`
 	// Abandoned is why the command was rolled back; empty if it was not.
 	Abandoned string `json:"abandoned,omitempty"`
 

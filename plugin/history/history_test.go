@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/karpenter-go/karpenter/internal/testing/golden"
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
 // life is the log of real controllers on a virtual clock, which internal/testing/world writes.
@@ -196,10 +197,10 @@ func TestCost(t *testing.T) {
 		want += price[claim] * last.Sub(at).Hours()
 	}
 	v := read(t, text).View(Query{})
-	for name, got := range map[string]USD{"nodes": *v.Nodes().Total.Cost, "hours": v.Hours(time.Hour).Total.Cost,
+	for name, got := range map[string]bill.USD{"nodes": *v.Nodes().Total.Cost, "hours": v.Hours(time.Hour).Total.Cost,
 		"days": v.Hours(24 * time.Hour).Total.Cost} {
-		if off := got - usdOf(want); off > 20 || off < -20 { // nano-USD: parts are rounded down
-			t.Errorf("%s cost %s, want %.9f", name, got.text(9), want)
+		if off := got - bill.USDOf(want); off > 20 || off < -20 { // nano-USD: parts are rounded down
+			t.Errorf("%s cost %s, want %.9f", name, got.Text(9), want)
 		}
 	}
 }
@@ -220,7 +221,7 @@ func TestWorked(t *testing.T) {
 	type hour struct {
 		from              string
 		nodeHours         float64
-		cost, saved       USD
+		cost, saved       bill.USD
 		launched, removed int
 	}
 	var got []hour
@@ -228,45 +229,26 @@ func TestWorked(t *testing.T) {
 		got = append(got, hour{h.From.Format("15:04"), h.NodeHours, h.Cost, h.Saved, h.Launched, h.Removed})
 	}
 	want := []hour{
-		{"10:00", 1.5, usdOf(0.2 + 0.05), 0, 2, 0},
-		{"11:00", 1.25, usdOf(0.05 + 0.1), usdOf(0.2), 0, 1},
-		{"12:00", 0.5, usdOf(0.05), usdOf(0.1), 0, 0},
+		{"10:00", 1.5, bill.USDOf(0.2 + 0.05), 0, 2, 0},
+		{"11:00", 1.25, bill.USDOf(0.05 + 0.1), bill.USDOf(0.2), 0, 1},
+		{"12:00", 0.5, bill.USDOf(0.05), bill.USDOf(0.1), 0, 0},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(hour{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	nodes := l.View(Query{}).Nodes()
-	if left := nodes.Nodes[1].left(); left != "" || *nodes.Total.Cost != usdOf(0.25+0.2) {
+	if left := nodes.Nodes[1].left(); left != "" || *nodes.Total.Cost != bill.USDOf(0.25+0.2) {
 		t.Errorf("b left: %q, cost %v; want that it stays, and 0.45", left, *nodes.Total.Cost)
 	}
 	within := l.View(Query{Since: time.Date(2026, 5, 1, 11, 30, 0, 0, time.UTC)})
 	if n := within.Nodes().Nodes; len(n) != 1 || n[0].NodeClaim != "b" {
 		t.Errorf("since 11:30: %d nodes", len(n))
 	}
-	if h := within.Hours(time.Hour).Hours; len(h) != 2 || h[0].Cost != usdOf(0.05) || h[0].Saved != usdOf(0.1) || h[0].mean() != "1.0" {
+	if h := within.Hours(time.Hour).Hours; len(h) != 2 || h[0].Cost != bill.USDOf(0.05) || h[0].Saved != bill.USDOf(0.1) || h[0].mean() != "1.0" {
 		t.Errorf("since 11:30: %+v", h)
 	}
 	if c := l.View(Query{Filter: "C1"}).Commands().Commands; len(c) != 1 || c[0].ID != "c1" {
 		t.Errorf("filter C1: %+v", c)
-	}
-}
-
-// TestMoney checks that amounts are exact, and that none overflows.
-func TestMoney(t *testing.T) {
-	for _, c := range []struct {
-		price USD
-		d     time.Duration
-		want  USD
-	}{
-		{usdOf(0.1), 90 * time.Minute, usdOf(0.15)}, {usdOf(1000), 10000 * time.Hour, usdOf(10_000_000)}, {1, time.Minute, 0},
-		{usdOf(-0.1), time.Hour, usdOf(-0.1)}, {usdOf(5), -time.Hour, 0}, {1 << 62, 1 << 62, 1<<63 - 1},
-	} {
-		if got := c.price.over(c.d); got != c.want {
-			t.Errorf("%d over %v is %d, want %d", c.price, c.d, got, c.want)
-		}
-	}
-	if text, err := json.Marshal(USD(1)); err != nil || string(text) != "0.000000001" {
-		t.Errorf("a nano-USD is %s, %v", text, err)
 	}
 }
 

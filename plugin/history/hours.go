@@ -3,20 +3,22 @@ package history
 import (
 	"slices"
 	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
 // Hour is a part of the time.
 type Hour struct {
 	From time.Time `json:"from"`
 	// NodeHours are those of all nodes whose times are known. Cost is in USD, Unpriced how many of the nodes have no price.
-	NodeHours float64 `json:"nodeHours"`
-	Cost      USD     `json:"cost" jsonschema:"type=number"`
-	Unpriced  int     `json:"unpriced,omitempty"`
+	NodeHours float64  `json:"nodeHours"`
+	Cost      bill.USD `json:"cost" jsonschema:"type=number"`
+	Unpriced  int      `json:"unpriced,omitempty"`
 	// Saved is the sum over the commands for cost until then of the saving per hour times the time since, within the part,
 	// USD.
-	Saved    USD `json:"saved" jsonschema:"type=number"`
-	Launched int `json:"launched"`
-	Removed  int `json:"removed"`
+	Saved    bill.USD `json:"saved" jsonschema:"type=number"`
+	Launched int      `json:"launched"`
+	Removed  int      `json:"removed"`
 
 	nodes time.Duration
 	// length is how much of the part is in the span.
@@ -50,7 +52,7 @@ func (v *View) Hours(width time.Duration) *Hours {
 	}
 	for _, c := range v.past.Commands { // those from before the time save within it
 		if c.Saved != nil && v.selects(c) {
-			p.each(c.Time, p.until, func(h *Hour, d time.Duration) { h.Saved += c.SavingPerHour.over(d) })
+			p.each(c.Time, p.until, func(h *Hour, d time.Duration) { h.Saved += c.SavingPerHour.Over(d) })
 		}
 	}
 	for _, h := range p.by {
@@ -94,7 +96,7 @@ func (p *parts) node(n *Node) {
 			h.Unpriced++
 			return
 		}
-		h.Cost += n.PricePerHour.over(d)
+		h.Cost += n.PricePerHour.Over(d)
 	})
 }
 

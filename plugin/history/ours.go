@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
 // These are the messages of docs/log.md. Those that begin with "deleted a claim" are one kind. Upstream has some of them
@@ -25,7 +27,7 @@ func eventOf(l *line) *event {
 	e := &event{at: l.when(), step: steps[l.Message],
 		claim: cmp.Or(string(l.NodeClaim), string(l.Machine)), node: string(l.Node), pool: cmp.Or(string(l.NodePool), string(l.Provisioner)),
 		kind: cmp.Or(l.InstanceType, l.InstanceType2), zone: l.Zone, capacity: cmp.Or(l.CapacityType, l.CapacityType2),
-		id: cmp.Or(l.ProviderID, l.ProviderID2), price: int64(usdOf(l.PricePerHour)),
+		id: cmp.Or(l.ProviderID, l.ProviderID2), price: int64(bill.USDOf(l.PricePerHour)),
 		reason: l.Reason, pods: podList{max(l.Pods.count, len(l.PodNames)), l.PodNames},
 		commandID: cmp.Or(l.CommandID, l.CommandID2), reconcile: l.ReconcileID, logger: cmp.Or(l.Controller, l.Logger)}
 	switch {
@@ -49,7 +51,7 @@ func commandOf(l *line) *Command {
 	c := &Command{ID: l.CommandID, Time: l.when(), Reason: strings.ToLower(l.Reason), Decision: l.Decision, Method: l.Method,
 		Nodes: l.Nodes, NodeClaims: l.NodeClaims, Pods: l.Pods.count, reconcile: l.ReconcileID, Abandoned: l.Cause}
 	if l.Saving != nil {
-		saving := usdOf(*l.Saving)
+		saving := bill.USDOf(*l.Saving)
 		c.SavingPerHour = &saving
 	}
 	for _, r := range l.Replacements {

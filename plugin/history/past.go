@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
 // Node is the life of a node, as far as the log has it. Times are nil where it does not.
@@ -17,7 +19,7 @@ type Node struct {
 	CapacityType string `json:"capacityType,omitempty"`
 	ProviderID   string `json:"providerID,omitempty"`
 	// PricePerHour is in USD; nil if it is not known.
-	PricePerHour *USD `json:"pricePerHour,omitempty" jsonschema:"type=number"`
+	PricePerHour *bill.USD `json:"pricePerHour,omitempty" jsonschema:"type=number"`
 	// BeforeLog says that the log has nothing of its launch.
 	BeforeLog bool `json:"beforeLog,omitempty"`
 
@@ -44,8 +46,8 @@ type Node struct {
 
 	// PaidSeconds is how much of the time of the answer the machine is paid for, Cost what it cost in that time, USD. They
 	// are nil if they are not known.
-	PaidSeconds *int64 `json:"paidSeconds,omitempty"`
-	Cost        *USD   `json:"cost,omitempty" jsonschema:"type=number"`
+	PaidSeconds *int64    `json:"paidSeconds,omitempty"`
+	Cost        *bill.USD `json:"cost,omitempty" jsonschema:"type=number"`
 
 	gone    *time.Time // the Node object is gone
 	failed  bool       // no machine was launched
@@ -128,7 +130,7 @@ func (n *Node) describe(e *event) {
 	set(&n.CapacityType, e.capacity)
 	set(&n.ProviderID, e.id)
 	if n.PricePerHour == nil && e.price > 0 {
-		n.PricePerHour = new(USD(e.price))
+		n.PricePerHour = new(bill.USD(e.price))
 	}
 }
 
@@ -331,13 +333,13 @@ func (n *Node) settle(from, until time.Time) {
 	d := overlap(begin, end, from, until)
 	n.PaidSeconds = new(int64(d.Round(time.Second) / time.Second))
 	if n.PricePerHour != nil {
-		n.Cost = new(n.PricePerHour.over(d))
+		n.Cost = new(n.PricePerHour.Over(d))
 	}
 }
 
 // settle computes what the command has saved until a time.
 func (c *Command) settle(until time.Time) {
 	if c.SavingPerHour != nil && c.consolidates() && c.Abandoned == "" {
-		c.Saved = new(c.SavingPerHour.over(until.Sub(c.Time)))
+		c.Saved = new(c.SavingPerHour.Over(until.Sub(c.Time)))
 	}
 }

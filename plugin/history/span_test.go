@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
 // figures are what the answers about one time have in common.
@@ -102,7 +104,7 @@ func TestSpansAddUp(t *testing.T) {
 	l := read(t, file(t, life))
 	whole := l.View(Query{})
 	from, until := whole.span()
-	var cost, saved USD
+	var cost, saved bill.USD
 	launched, removed := 0, 0
 	const parts = 7
 	for i := range parts {
@@ -123,10 +125,10 @@ func TestSpansAddUp(t *testing.T) {
 	}
 	want := whole.Hours(time.Hour).Total
 	if off := want.Cost - cost; off < -100 || off > 100 { // nano-USD: parts are rounded down
-		t.Errorf("the parts cost %s, the whole %s", cost.text(9), want.Cost.text(9))
+		t.Errorf("the parts cost %s, the whole %s", cost.Text(9), want.Cost.Text(9))
 	}
 	if off := want.Saved - saved; off < -100 || off > 100 {
-		t.Errorf("the parts saved %s, the whole %s", saved.text(9), want.Saved.text(9))
+		t.Errorf("the parts saved %s, the whole %s", saved.Text(9), want.Saved.Text(9))
 	}
 	if launched != want.Launched || removed != want.Removed {
 		t.Errorf("the parts launched %d and removed %d, the whole %d and %d", launched, removed, want.Launched, want.Removed)

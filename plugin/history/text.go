@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
@@ -21,14 +22,7 @@ func (h *Head) span() string {
 	if h.From == nil {
 		return "no line of a log was read\n"
 	}
-	return fmt.Sprintf("%s to %s UTC, %s about nodes\n", h.From.Format(second), h.Until.Format(second), count(h.Lines.Events, "line"))
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return fmt.Sprintf("%s to %s UTC, %s about nodes\n", h.From.Format(second), h.Until.Format(second), table.Plural(h.Lines.Events, "line"))
 }
 
 // unknown is what text says in place of what the log does not have.
@@ -42,19 +36,19 @@ func orUnknown(text string) string {
 }
 
 // price returns an amount with four decimals, as prices are listed.
-func price(u *USD) string {
+func price(u *bill.USD) string {
 	if u == nil {
 		return unknown
 	}
-	return u.text(4)
+	return u.Text(4)
 }
 
 // sum returns an amount in words.
-func sum(u *USD) string {
+func sum(u *bill.USD) string {
 	if u == nil {
 		return "unknown"
 	}
-	return u.text(4) + " USD"
+	return u.Text(4) + " USD"
 }
 
 // duration returns a time in the two largest of its units.
@@ -128,12 +122,12 @@ var nodeColumns = []table.Column[*Node]{
 func (a *Nodes) Text(width int) string {
 	t := a.Total
 	text := a.span() + fmt.Sprintf("%s launched, %d removed, %d not launched: %s\n",
-		count(t.Launched, "node"), t.Removed, t.Failed, sum(t.Cost))
+		table.Plural(t.Launched, "node"), t.Removed, t.Failed, sum(t.Cost))
 	if t.BeforeLog > 0 {
-		text += count(t.BeforeLog, "node") + " launched before the log begins; nodes that no line names are missing\n"
+		text += table.Plural(t.BeforeLog, "node") + " launched before the log begins; nodes that no line names are missing\n"
 	}
 	if t.Unpriced > 0 {
-		text += "not in the sum: " + count(t.Unpriced, "node") + " whose price or time the log does not have\n"
+		text += "not in the sum: " + table.Plural(t.Unpriced, "node") + " whose price or time the log does not have\n"
 	}
 	if len(a.Nodes) == 0 {
 		return text
@@ -191,7 +185,7 @@ func (a *Commands) Text(width int) string {
 		}
 	}
 	text := a.span() + fmt.Sprintf("%s, %d rolled back; saved by these until the end: %s\n",
-		count(len(a.Commands), "command"), back, sum(a.Saved))
+		table.Plural(len(a.Commands), "command"), back, sum(a.Saved))
 	if len(a.Commands) == 0 {
 		return text
 	}
@@ -219,7 +213,7 @@ func (a *Hours) columns() []table.Column[*Hour] {
 		{Title: "NODES", Right: true, Cell: func(h **Hour) string { return (*h).mean() }},
 		{Title: "NODE HOURS", Right: true, Cell: func(h **Hour) string { return fmt.Sprintf("%.2f", (*h).NodeHours) }},
 		{Title: "USD", Right: true, Cell: func(h **Hour) string { return (*h).cost() }},
-		{Title: "SAVED USD", Right: true, Cell: func(h **Hour) string { return (*h).Saved.text(4) }},
+		{Title: "SAVED USD", Right: true, Cell: func(h **Hour) string { return (*h).Saved.Text(4) }},
 		{Title: "LAUNCHED", Right: true, Cell: func(h **Hour) string { return strconv.Itoa((*h).Launched) }},
 		{Title: "REMOVED", Right: true, Cell: func(h **Hour) string { return strconv.Itoa((*h).Removed) }},
 	}
@@ -229,7 +223,7 @@ func (h *Hour) cost() string {
 	if h.Cost == 0 && h.Unpriced > 0 {
 		return unknown
 	}
-	return h.Cost.text(4)
+	return h.Cost.Text(4)
 }
 
 // mean is the number of nodes, averaged over the part of the time that is in the span.
@@ -291,7 +285,7 @@ func (n *Node) timeline() string {
 	if m := n.machine(); m != "" {
 		text += m
 		if n.PricePerHour != nil {
-			text += ", " + n.PricePerHour.text(4) + " USD per hour"
+			text += ", " + n.PricePerHour.Text(4) + " USD per hour"
 		}
 		text += "\n"
 	}
@@ -304,7 +298,7 @@ func (n *Node) timeline() string {
 	if n.PaidSeconds != nil {
 		text += "paid for " + n.paidFor()
 		if n.Cost != nil {
-			text += ": " + n.Cost.text(4) + " USD"
+			text += ": " + n.Cost.Text(4) + " USD"
 		}
 		text += "\n"
 	}
@@ -371,7 +365,7 @@ func (p *Pods) list(before string) string {
 	if p == nil {
 		return ""
 	}
-	text := before + count(p.Count, "pod")
+	text := before + table.Plural(p.Count, "pod")
 	if p.Nodes > 1 {
 		text += fmt.Sprintf(" of %d new nodes", p.Nodes)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/cli"
 	"github.com/karpenter-go/karpenter/plugin/doctor"
 	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
 // mostSkew is the maximum difference of clocks. It is less than the shortest time that any object of the API uses.
@@ -143,7 +144,7 @@ func (c *consultation) run(ctx context.Context, out io.Writer) error {
 		_, err = io.WriteString(out, wrappedProse(report.Text(), widthOf(c.output, out)))
 	}
 	if err == nil && len(report.Findings) > 0 {
-		err = fmt.Errorf("found %s", cli.Plural(len(report.Findings), "problem"))
+		err = fmt.Errorf("found %s", table.Plural(len(report.Findings), "problem"))
 	}
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/admission"
 	"github.com/karpenter-go/karpenter/plugin/cli"
 	"github.com/karpenter-go/karpenter/plugin/offline"
+	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
 // migrateOptions holds the flags of `kubectl karpenter migrate`.
@@ -197,9 +198,9 @@ func (o *migrateOptions) write(result migrate.Result, unread int, out, problems 
 	}
 	switch {
 	case unread > 0:
-		return cli.UsageErrorf("%s could not be read; see the report", cli.Plural(unread, "file"))
+		return cli.UsageErrorf("%s could not be read; see the report", table.Plural(unread, "file"))
 	case impossible > 0:
-		return fmt.Errorf("%s cannot be migrated; see the report", cli.Plural(impossible, "setting"))
+		return fmt.Errorf("%s cannot be migrated; see the report", table.Plural(impossible, "setting"))
 	case o.check && result.Changed:
 		return errors.New("manifests would change; see the report")
 	}

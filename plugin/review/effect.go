@@ -44,7 +44,7 @@ func (e *Effect) Verdict() string {
 	clauses := []string{e.cost()}
 	clauses = append(clauses, "replaces "+e.apart(e.New.Replaced, e.Old.Replaced, "node")+" by drift")
 	if e.Removed > 0 {
-		clauses = append(clauses, "deletes "+count(e.Removed, "node")+" with their NodePool")
+		clauses = append(clauses, "deletes "+table.Plural(e.Removed, "node")+" with their NodePool")
 	}
 	clauses = append(clauses, "moves "+e.apart(e.New.Moved, e.Old.Moved, "pod"))
 	if e.Schedulable > 0 {
@@ -58,7 +58,7 @@ func become(pods int) string {
 	if pods == 1 {
 		return "1 pod becomes"
 	}
-	return count(pods, "pod") + " become"
+	return table.Plural(pods, "pod") + " become"
 }
 
 // changed names the first field that changed, and how many more there are.
@@ -73,7 +73,7 @@ func (e *Effect) changed() string {
 	}
 	text += " " + table.CutMiddle(c.Old, longestValue) + " -> " + table.CutMiddle(c.New, longestValue)
 	if more := len(e.Changes) - 1; more > 0 {
-		text += fmt.Sprintf(" and %s", count(more, "more change"))
+		text += fmt.Sprintf(" and %s", table.Plural(more, "more change"))
 	}
 	return text
 }
@@ -87,7 +87,7 @@ func (e *Effect) cost() string {
 	}
 	text := fmt.Sprintf("costs %s USD a month %s at rest (of %.2f", amount(month), direction, e.Old.PricePerHour*view.HoursPerMonth)
 	if n := max(e.Old.Unpriced, e.New.Unpriced); n > 0 {
-		text += ", without " + count(n, "node") + " of unknown price"
+		text += ", without " + table.Plural(n, "node") + " of unknown price"
 	}
 	text += ")"
 	if direction == "less" && len(e.Useless) > 0 {
@@ -102,14 +102,7 @@ func amount(usd float64) string { return strconv.FormatFloat(math.Abs(usd), 'f',
 // apart returns a number, and how many of them there are without the change as well.
 func (e *Effect) apart(now, old int, noun string) string {
 	if old == 0 {
-		return count(now, noun)
+		return table.Plural(now, noun)
 	}
-	return fmt.Sprintf("%s (%d without the change)", count(now, noun), old)
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%s (%d without the change)", table.Plural(now, noun), old)
 }

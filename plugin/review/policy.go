@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/karpenter-go/karpenter/plugin/table"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
@@ -63,7 +64,7 @@ func (p *Policy) Violations(e *Effect) []Violation {
 	}
 	if n := e.Unschedulable; p.Unschedulable && n > 0 {
 		list = append(list, Violation{"forbid-unschedulable",
-			fmt.Sprintf("--forbid-unschedulable: %s unschedulable with the change only", count(n, "pod"))})
+			fmt.Sprintf("--forbid-unschedulable: %s unschedulable with the change only", table.Plural(n, "pod"))})
 	}
 	return list
 }
@@ -80,7 +81,7 @@ func (i *Increase) exceeded(e *Effect) string {
 		return ""
 	case e.New.Unpriced > e.Old.Unpriced:
 		return fmt.Sprintf("what the change costs is not known: the price of %s is unknown with it, of %d without it",
-			count(e.New.Unpriced, "node"), e.Old.Unpriced)
+			table.Plural(e.New.Unpriced, "node"), e.Old.Unpriced)
 	case month <= most || month < cent/2:
 		return ""
 	case i.percent && base > 0:

@@ -3,7 +3,7 @@
 //	columns, rows, width --Arrange--> Layout --> Header, Row
 //
 // If rows are too wide, columns are narrowed, then the last ones are omitted, and names are cut in the middle. Wrap breaks
-// lines between words.
+// lines between words, and Plural says how many of a thing there are.
 //
 // The package must not depend on a terminal, or on what the rows are.
 package table
@@ -242,3 +242,11 @@ func Bar(share float64) string {
 
 // Percent returns a share as a percentage, with blanks before it for a column of two or three digits.
 func Percent(share float64) string { return fmt.Sprintf("%3.0f%%", share*100) }
+
+// Plural returns a number of things: "1 node", "2 nodes".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -142,3 +142,12 @@ func TestNamesStayDifferent(t *testing.T) {
 		}
 	}
 }
+
+// TestPlural checks the numbers that take another form.
+func TestPlural(t *testing.T) {
+	for n, want := range []string{"0 nodes", "1 node", "2 nodes"} {
+		if got := Plural(n, "node"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/karpenter-go/karpenter/plugin/cli"
+	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
 // disruptAnswer is what the demo reads of the answer of `simulate --disrupt -o json` (docs/simulate.md). Money is USD
@@ -74,11 +74,11 @@ const noStepLeft = "no step left"
 func (a *disruptAnswer) ahead() string {
 	switch waiting := a.waiting(); {
 	case len(a.Steps) > 0:
-		return cli.Plural(len(a.Steps), "step") + " to start"
+		return table.Plural(len(a.Steps), "step") + " to start"
 	case a.UnderWay > 0:
 		return "started steps are in progress"
 	case waiting > 0:
-		return cli.Plural(waiting, "node") + " temporarily kept"
+		return table.Plural(waiting, "node") + " temporarily kept"
 	}
 	return noStepLeft
 }

@@ -17,7 +17,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim/kubelet"
-	"github.com/karpenter-go/karpenter/plugin/cli"
+	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
 // demoAWSManifest is the node class, the pool and the Deployment of the demo on AWS.
@@ -109,7 +109,7 @@ func (d *demo) interruptHalf(ctx context.Context) error {
 		func(i awssim.Instance) bool { return i.State != "running" || i.CapacityType != karpv1.CapacityTypeSpot })
 	interrupted := alive[:(len(alive)+1)/2]
 	fmt.Fprintf(d.out, "\nInterruption: EC2 interrupts %d of %s, with a notice of two minutes\n\n", len(interrupted),
-		cli.Plural(len(alive), "spot instance"))
+		table.Plural(len(alive), "spot instance"))
 	before, launched := len(d.claimsNow()), d.history.count(claimCreated)
 	began := time.Now()
 	d.scaled = began
@@ -124,7 +124,7 @@ func (d *demo) interruptHalf(ctx context.Context) error {
 		moved := d.runningElsewhere(machines)
 		left := d.claimsOf(machines)
 		return moved == d.replicas && left == 0, fmt.Sprintf("%d of %s run on other nodes, %s left", moved,
-			cli.Plural(d.replicas, "pod"), cli.Plural(left, "interrupted instance"))
+			table.Plural(d.replicas, "pod"), table.Plural(left, "interrupted instance"))
 	})
 	if err != nil {
 		return err
@@ -162,14 +162,14 @@ func (d *demo) releaseImage(ctx context.Context) error {
 	d.history.watchLeaving()
 	err := d.await(ctx, 2*time.Minute+time.Duration(len(old))*time.Minute, "the fleet to be replaced", func() (bool, string) {
 		left := d.claimsOf(old)
-		return left == 0 && d.runningElsewhere(old) == d.replicas, cli.Plural(left, "node") + " with the old image left"
+		return left == 0 && d.runningElsewhere(old) == d.replicas, table.Plural(left, "node") + " with the old image left"
 	})
 	if err != nil {
 		return err
 	}
 	d.printTimeline(d.rowsSince(began, claimCreated, claimInitialized, nodeCordoned, podGone, podRunning, nodeGone))
 	peak := d.history.peak(demoPool)
-	fmt.Fprintf(d.out, "\n  %s were replaced in %.1f s, at most %d at a time.\n", cli.Plural(len(old), "node"),
+	fmt.Fprintf(d.out, "\n  %s were replaced in %.1f s, at most %d at a time.\n", table.Plural(len(old), "node"),
 		time.Since(began).Seconds(), peak.leaving)
 	if most := (peak.nodes + 9) / 10; peak.leaving > most {
 		return fmt.Errorf("%d nodes were removed at a time, but the budget of 10%% of %d allows %d", peak.leaving, peak.nodes, most)

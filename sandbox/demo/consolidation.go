@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/plugin/cli"
+	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
 //go:embed consolidation.yaml
@@ -75,9 +75,9 @@ func (d *demo) consolidate(ctx context.Context) error {
 	if err := d.scale(ctx, pods); err != nil {
 		return err
 	}
-	err = d.await(ctx, 2*time.Minute, cli.Plural(pods, "pod")+" to be left", func() (bool, string) {
+	err = d.await(ctx, 2*time.Minute, table.Plural(pods, "pod")+" to be left", func() (bool, string) {
 		left, _, _ := d.history.present()
-		return len(left) == pods, cli.Plural(len(left), "pod") + " left"
+		return len(left) == pods, table.Plural(len(left), "pod") + " left"
 	})
 	if err != nil {
 		return err
@@ -115,17 +115,17 @@ func (d *demo) buildFleet(ctx context.Context) (int, error) {
 		if err := d.scale(ctx, sum); err != nil {
 			return 0, err
 		}
-		err := d.await(ctx, 4*time.Minute, cli.Plural(sum, "pod")+" to run", func() (bool, string) {
+		err := d.await(ctx, 4*time.Minute, table.Plural(sum, "pod")+" to run", func() (bool, string) {
 			h := d.history
 			return h.count(podRunning) >= sum && h.count(claimInitialized) >= h.count(claimCreated),
-				fmt.Sprintf("%d running, %s", h.count(podRunning), cli.Plural(h.count(claimCreated), "claim"))
+				fmt.Sprintf("%d running, %s", h.count(podRunning), table.Plural(h.count(claimCreated), "claim"))
 		})
 		if err != nil {
 			return 0, err
 		}
 		d.progress.clear()
 		fmt.Fprintf(d.out, "  pool %-11s%6.1f s   %s more, %s so far\n", wave.pool, time.Since(began).Seconds(),
-			cli.Plural(wave.pods, "pod"), cli.Plural(d.history.count(claimCreated), "node"))
+			table.Plural(wave.pods, "pod"), table.Plural(d.history.count(claimCreated), "node"))
 	}
 	return sum, nil
 }
@@ -151,7 +151,7 @@ func (d *demo) printPlan(ctx context.Context) error {
 	// The launches of the last wave must have passed their payback time, or the plan would exclude them.
 	err := d.awaitAnswer(ctx, time.Minute, "the payback time of the last launches", func(now *disruptAnswer) (bool, string) {
 		waiting := now.waiting()
-		return waiting == 0, cli.Plural(waiting, "node") + " temporarily kept"
+		return waiting == 0, table.Plural(waiting, "node") + " temporarily kept"
 	})
 	if err != nil {
 		return err
@@ -165,10 +165,10 @@ func (d *demo) printPlan(ctx context.Context) error {
 	}
 	d.planned = answer.After.PricePerHour
 	fmt.Fprintf(d.out, "\nThe plan: %s until no saving is left, %s of each NodePool at a time. Prices and savings in USD per hour\n\n",
-		cli.Plural(len(answer.Steps), "step"), openText)
+		table.Plural(len(answer.Steps), "step"), openText)
 	d.printSteps(answer)
 	fmt.Fprintf(d.out, "\n  %s become %d, %.4f USD/hour become %.4f; the lower bound is %.4f.\n",
-		cli.Plural(answer.Before.Nodes, "node"), answer.After.Nodes,
+		table.Plural(answer.Before.Nodes, "node"), answer.After.Nodes,
 		answer.Before.PricePerHour, answer.After.PricePerHour, answer.LowerBoundPerHour)
 	return nil
 }
@@ -231,7 +231,7 @@ func (d *demo) allowEvictions(ctx context.Context, unavailable string, done func
 			return false, err.Error()
 		}
 		return budget.Status.ObservedGeneration >= generation && done(budget.Status.DisruptionsAllowed),
-			cli.Plural(int(budget.Status.DisruptionsAllowed), "eviction") + " allowed"
+			table.Plural(int(budget.Status.DisruptionsAllowed), "eviction") + " allowed"
 	})
 }
 
@@ -241,7 +241,7 @@ func (d *demo) carryOut(ctx context.Context, pods int) error {
 	err := d.awaitAnswer(ctx, 10*time.Minute, "the end of the consolidation", func(now *disruptAnswer) (bool, string) {
 		leaving, running := d.history.leavingNow(), d.history.runningNow()
 		done := leaving == 0 && running == pods && now.ahead() == noStepLeft
-		return done, fmt.Sprintf("%s in removal, %d of %d pods running, %s", cli.Plural(leaving, "node"), running, pods, now.ahead())
+		return done, fmt.Sprintf("%s in removal, %d of %d pods running, %s", table.Plural(leaving, "node"), running, pods, now.ahead())
 	})
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (d *demo) judge(pods int, before, after float64) error {
 	moved := d.history.restarts(d.scaled)
 	var broken []string
 	if moved.pending > 0 {
-		broken = append(broken, cli.Plural(moved.pending, "pod")+" waited for a node")
+		broken = append(broken, table.Plural(moved.pending, "pod")+" waited for a node")
 	}
 	for _, wave := range consolidationWaves {
 		peak := d.history.peak(wave.pool)
@@ -280,8 +280,8 @@ func (d *demo) judge(pods int, before, after float64) error {
 		return fmt.Errorf("a guarantee is violated: %s", strings.Join(broken, "; "))
 	}
 	fmt.Fprintf(d.out, "\n  %s of %s; none waited for a node; at most %.1f s from creation to running.\n"+
-		"  %.4f USD/hour became %.4f, %.0f%% less, within the budgets of all NodePools.\n", cli.Plural(moved.count, "move"),
-		cli.Plural(pods, "pod"), moved.longest.Seconds(), before, after, 100*(1-after/before))
+		"  %.4f USD/hour became %.4f, %.0f%% less, within the budgets of all NodePools.\n", table.Plural(moved.count, "move"),
+		table.Plural(pods, "pod"), moved.longest.Seconds(), before, after, 100*(1-after/before))
 	return nil
 }
 

@@ -29,6 +29,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/testing/sandbox"
 	"github.com/karpenter-go/karpenter/plugin/cli"
+	"github.com/karpenter-go/karpenter/plugin/table"
 )
 
 // demoOptions configures a demo.
@@ -154,7 +155,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		}
 	}()
 	tell := stories()[d.story]
-	fmt.Fprintf(d.out, "%s on Kubernetes with simulated nodes. Logs: %s\n\n", cmp.Or(tell.opening, cli.Plural(d.replicas, "pod")),
+	fmt.Fprintf(d.out, "%s on Kubernetes with simulated nodes. Logs: %s\n\n", cmp.Or(tell.opening, table.Plural(d.replicas, "pod")),
 		filepath.Join(d.dataDir, "logs"))
 	for _, step := range []struct {
 		name string
@@ -234,16 +235,16 @@ func (d *demo) stop() {
 }
 
 func (d *demo) scaleUp(ctx context.Context) error {
-	fmt.Fprintf(d.out, "\nScale up: Deployment %s, 0 -> %s of 100m CPU and 256Mi\n\n", demoDeployment, cli.Plural(d.replicas, "replica"))
+	fmt.Fprintf(d.out, "\nScale up: Deployment %s, 0 -> %s of 100m CPU and 256Mi\n\n", demoDeployment, table.Plural(d.replicas, "replica"))
 	if err := d.scale(ctx, d.replicas); err != nil {
 		return err
 	}
 	patience := 2*time.Minute + time.Duration(d.replicas)*100*time.Millisecond
-	err := d.await(ctx, patience, cli.Plural(d.replicas, "pod")+" to run", func() (bool, string) {
+	err := d.await(ctx, patience, table.Plural(d.replicas, "pod")+" to run", func() (bool, string) {
 		h := d.history
 		return h.count(podRunning) >= d.replicas && h.count(claimInitialized) >= h.count(claimCreated),
-			fmt.Sprintf("%s pending, %d bound, %d running; %s", cli.Plural(h.count(podPending), "pod"), h.count(podBound),
-				h.count(podRunning), cli.Plural(h.count(claimCreated), "claim"))
+			fmt.Sprintf("%s pending, %d bound, %d running; %s", table.Plural(h.count(podPending), "pod"), h.count(podBound),
+				h.count(podRunning), table.Plural(h.count(claimCreated), "claim"))
 	})
 	if err != nil {
 		return err
@@ -262,11 +263,11 @@ func (d *demo) scaleUp(ctx context.Context) error {
 func leaving(pods, cordoned, nodes int) string {
 	switch {
 	case pods > 0:
-		return cli.Plural(pods, "pod") + " left"
+		return table.Plural(pods, "pod") + " left"
 	case cordoned == 0:
 		return "no pods left, waiting for consolidateAfter (30s)"
 	}
-	return cli.Plural(nodes, "node") + " left, " + cli.Plural(cordoned, "node") + " cordoned"
+	return table.Plural(nodes, "node") + " left, " + table.Plural(cordoned, "node") + " cordoned"
 }
 
 func (d *demo) scaleDown(ctx context.Context) error {
@@ -275,7 +276,7 @@ func (d *demo) scaleDown(ctx context.Context) error {
 		return err
 	}
 	claims := len(d.claimsNow())
-	err := d.await(ctx, 3*time.Minute, cli.Plural(claims, "node")+" to be removed", func() (bool, string) {
+	err := d.await(ctx, 3*time.Minute, table.Plural(claims, "node")+" to be removed", func() (bool, string) {
 		pods, remaining, nodes := d.history.present()
 		return len(pods) == 0 && len(remaining) == 0 && len(nodes) == 0,
 			leaving(len(pods), d.history.since(nodeCordoned, d.scaled).count, len(nodes))
