@@ -34,7 +34,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		}
 		pause := 15 * time.Second
 		if s.options.Live {
-			pause = s.options.Interval
+			pause = min(s.options.Interval, wanted/2) // a reading that takes long is asked for again before it is canceled
 		}
 		select {
 		case <-r.Context().Done():
@@ -70,15 +70,16 @@ func (s *Server) stale() string {
 }
 
 // refresh reads again for an open page, unless what a page shows is being computed from the last reading: that would begin
-// anew. An error keeps the last reading.
+// anew. It waits for a reading in progress too. An error keeps the last reading.
 func (s *Server) refresh(ctx context.Context) {
 	s.mu.Lock()
-	old := s.reading == nil || time.Since(s.reading.at) >= s.options.Interval && !s.reading.busy()
-	needed := s.options.Live && old && s.loading == nil
+	needed := s.options.Live && (s.reading == nil || !s.reading.busy())
 	if needed {
-		s.loading = &job[*offline.Overview]{compute: func(ctx context.Context, _ func(*offline.Overview)) (*offline.Overview, error) {
-			return s.options.Read(ctx)
-		}}
+		s.take()
+		needed = s.reading == nil || time.Since(s.reading.at) >= s.options.Interval
+	}
+	if needed {
+		s.load()
 	}
 	s.mu.Unlock()
 	if needed {

@@ -58,7 +58,7 @@ const noTimeout = 365 * 24 * time.Hour
 // NewReport computes all parts of a report. What the doctor found is nil if it was not asked. It ends early with the
 // context.
 func NewReport(ctx context.Context, o *offline.Overview, source string, examined *doctor.Report) (*Report, error) {
-	at := newReading(o, 1)
+	at := newReading(loaded{Overview: o}, 1)
 	var p page
 	p.fromReading(ctx, at, noTimeout)
 	cost, _, ready := at.cost.ask(ctx, noTimeout)

@@ -41,8 +41,8 @@ type Server struct {
 
 	mu      sync.Mutex
 	reading *reading
-	// loading is the reading in progress.
-	loading *job[*offline.Overview]
+	// loading is the reading in progress, or one that has ended and is not taken yet.
+	loading *job[loaded]
 	// trouble is why the last attempt to read failed, nil if it did not.
 	trouble error
 	// streams is the number of open pages, and read the number of readings so far.
@@ -53,7 +53,7 @@ type Server struct {
 type reading struct {
 	*offline.Overview
 	number int
-	at     time.Time
+	at     time.Time // when reading it ended
 
 	fleet   job[*view.Fleet]
 	decided job[*view.Fleet]
@@ -153,48 +153,62 @@ func (s *Server) Handler() http.Handler {
 // patience is how long a request waits for what is computed before it gets a page that says so.
 const patience = 1500 * time.Millisecond
 
+// loaded is what was read, and when that ended.
+type loaded struct {
+	*offline.Overview
+	at time.Time
+}
+
+// load begins a reading, unless one is in progress. The mutex is held.
+func (s *Server) load() *job[loaded] {
+	if s.loading == nil {
+		s.loading = &job[loaded]{compute: func(ctx context.Context, _ func(loaded)) (loaded, error) {
+			overview, err := s.options.Read(ctx)
+			return loaded{overview, time.Now()}, err
+		}}
+	}
+	return s.loading
+}
+
+// take stores a reading that has ended, whether or not a request still waits for it. The mutex is held.
+func (s *Server) take() {
+	if s.loading == nil {
+		return
+	}
+	if _, ended := s.loading.state(); !ended {
+		return
+	}
+	last, err := s.loading.value, s.loading.err
+	if s.loading, s.trouble = nil, err; err == nil {
+		s.read++
+		s.reading = newReading(last, s.read)
+	}
+}
+
 // current returns the reading that requests use: a new one if there is none, or if the last one is too old. Two requests
 // share a reading in progress. It returns nil while that takes longer than the patience.
 func (s *Server) current(ctx context.Context, patience time.Duration) (*reading, error) {
 	s.mu.Lock()
+	s.take()
 	last := s.reading
 	if last != nil && (!s.options.Live || time.Since(last.at) < s.options.Interval || s.loading == nil && s.streams > 0) {
 		s.mu.Unlock()
 		return last, nil
 	}
-	if s.loading == nil {
-		s.loading = &job[*offline.Overview]{compute: func(ctx context.Context, _ func(*offline.Overview)) (*offline.Overview, error) {
-			return s.options.Read(ctx)
-		}}
-	}
-	loading := s.loading
+	loading := s.load()
 	s.mu.Unlock()
-	overview, err, ready := loading.ask(ctx, patience)
+	_, err, _ := loading.ask(ctx, patience)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case !ready:
-		return last, nil
-	case s.loading != loading:
-		return s.reading, nil // another request has stored it
+	if s.take(); s.reading != nil {
+		return s.reading, nil
 	}
-	s.loading = nil
-	if s.trouble = err; errors.Is(err, context.Canceled) { // the pages were closed
-		s.trouble = nil
-	}
-	switch {
-	case err != nil && last != nil:
-		return last, nil
-	case err != nil:
-		return nil, err
-	}
-	s.read++
-	s.reading = newReading(overview, s.read)
-	return s.reading, nil
+	return nil, err
 }
 
-func newReading(o *offline.Overview, number int) *reading {
-	r := &reading{Overview: o, number: number, at: time.Now(), turns: make(chan struct{}, whatIfsAtOnce),
+func newReading(last loaded, number int) *reading {
+	o := last.Overview
+	r := &reading{Overview: o, number: number, at: last.at, turns: make(chan struct{}, whatIfsAtOnce),
 		texts: map[string]*job[string]{}}
 	r.fleet.compute = func(context.Context, func(*view.Fleet)) (*view.Fleet, error) { return o.Fleet(false), nil }
 	r.decided.compute = func(_ context.Context, tell func(*view.Fleet)) (*view.Fleet, error) {
