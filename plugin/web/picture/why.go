@@ -13,7 +13,7 @@ type reason struct {
 // notManaged is the code of a node without a claim, or before the decision.
 const notManaged = ""
 
-// otherReason is that of codes that the table lacks: a node is seldom kept for one.
+// otherReason is that of codes that the table lacks. A test allows none with which the engine keeps a node.
 var otherReason = reason{"other", Neutral, Crossed, "other reasons"}
 
 // reasons are in the order of the legend: what would change, what can be lifted, what time changes, and the rest. Codes that
@@ -23,13 +23,17 @@ var reasons = []reason{
 	{"NoSaving", Series0, Solid, "nothing cheaper was found"},
 	{"PodsHomeless", Series0, Hatched, "its pods fit nowhere else"},
 	{"PodsFollow", Series0, Dotted, "its pods would follow others"},
-	{"NoNewNode", Series0, Crossed, "no new node for its pods"},
+	{"NoOffering", Series0, Crossed, "no offering for its replacement is available"},
 	{"PDBBlocks", Series3, Solid, "a PodDisruptionBudget"},
 	{"PDBsConflict", Series3, Hatched, "several PodDisruptionBudgets of a pod"},
 	{"NodeProtected", Series2, Solid, "an annotation of the node or a pod"},
 	{"BudgetExhausted", Series6, Solid, "the budget of its pool"},
 	{"BudgetUnreadable", Series6, Hatched, "a budget that cannot be read"},
 	{"NodesUnready", Series6, Dotted, "many nodes are not ready"},
+	{"PoolAboveReplicas", Series6, Crossed, "other nodes of its static pool are being replaced"},
+	{"LimitReached", Series2, Hatched, "a limit of its pool"},
+	{"NodeLimitReached", Series2, Dotted, "the limit of nodes of its pool"},
+	{"QuotaReached", Series2, Crossed, "a CapacityQuota"},
 	{"PolicyForbids", Series4, Solid, "the policy of its pool"},
 	{"NodeStatic", Series4, Hatched, "its pool has a fixed number of nodes"},
 	{"SpotForbidden", Series4, Dotted, "spot nodes are not replaced by spot nodes"},
@@ -37,6 +41,7 @@ var reasons = []reason{
 	{"SavingTooSmall", Series5, Solid, "saves less than moving its pods costs"},
 	{"ScoreTooLow", Series5, Hatched, "saves too little for the pods moved"},
 	{"LaunchedAgain", Series5, Dotted, "a node like it would be launched again"},
+	{"SpotShareReached", Series5, Crossed, "the spot share has no room for its replacement"},
 	{"NodeTooYoung", Series7, Solid, "consolidateAfter has not passed"},
 	{"NodeUnsettled", Series7, Hatched, "pods were moved to it recently"},
 	{"NodeNominated", Series7, Dotted, "pods are nominated to it"},
@@ -48,9 +53,12 @@ var reasons = []reason{
 	{"NodeNotReady", Warn, Solid, "it is not initialized"},
 	{"NodeLeaving", Warn, Hatched, "it is being deleted"},
 	{"Paused", Warn, Dotted, "paused after failures"},
+	{"PoolBlocked", Warn, Crossed, "its pool launches no nodes now"},
 	{"PriceUnknown", Bad, Solid, "its price is unknown"},
 	{"PoolGone", Bad, Hatched, "its pool does not exist"},
 	{"PoolRefused", Bad, Dotted, "its pool is refused"},
+	{"PoolContradiction", Bad, Crossed, "the requirements of its pool exclude each other"},
+	{"NoCompatibleInstanceTypes", Neutral, Hatched, "no instance type meets its pool's requirements"},
 	{notManaged, Neutral, Solid, "not managed, or not decided"},
 }
 
