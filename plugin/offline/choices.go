@@ -156,10 +156,10 @@ func (o *objects) withPool(s *capture.PriceList, pool *karpv1.NodePool) (*captur
 }
 
 // SameManifests reports whether two texts of manifests say the same: comments, the order of fields and line ends do not
-// matter. A text that is not YAML is the same as none.
+// matter. A text without objects says nothing, and is never the same.
 func SameManifests(a, b string) bool {
 	one, two := valuesOf(a), valuesOf(b)
-	return one != nil && reflect.DeepEqual(one, two)
+	return len(one) > 0 && reflect.DeepEqual(one, two)
 }
 
 // valuesOf returns the documents of a text that are not empty, nil for a text that cannot be read.
