@@ -102,7 +102,7 @@ func captured(t *testing.T, manifests string) string {
 // TestPools: each pool has its limits in use, budgets, weight and what it may launch; those without nodes and those that are
 // not ready are there with the reason, in the table, in JSON and in the panel.
 func TestPools(t *testing.T) {
-	text := cluster() + pool("limited", "weight: 7\n  limits: {cpu: \"1\"}", "") +
+	text := cluster() + pool("limited", "weight: 7\n  limits: {nodes: \"0\"}", "") +
 		pool("broken", "weight: 3", `conditions: [{type: Ready, status: "False", reason: UnhealthyDependents, message: "see NodeClassReady", lastTransitionTime: "2026-01-01T00:00:00Z"}, {type: NodeClassReady, status: "False", reason: Gone, message: "the class default is gone", lastTransitionTime: "2026-01-01T00:00:00Z"}]`) +
 		pool("fixed", "replicas: 2", "")
 	text = strings.Replace(text, `spec:
@@ -132,7 +132,8 @@ func TestPools(t *testing.T) {
 		general.Launches.Price <= 0 || strings.Join(general.Launches.CapacityTypes, " ") != "on-demand" || len(general.Launches.Zones) < 2 {
 		t.Errorf("the pool with nodes: %+v", general)
 	}
-	if p := pools["limited"]; p.State != "at its limit" && p.State != "ready" || p.Weight != 7 || p.Nodes != 0 || p.Gauges[0].Used != "0" {
+	if p := pools["limited"]; p.State != "at its limit" || p.Reason != "its nodes use 0 of the limit of 0 nodes" || p.Weight != 7 || p.Nodes != 0 ||
+		p.Gauges[0].Text() != "0 of 0 (100%)" {
 		t.Errorf("the pool with a limit: %+v", p)
 	}
 	if p := pools["fixed"]; p.State != "static" || !p.Static || p.Replicas != 2 {
