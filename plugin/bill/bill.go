@@ -12,7 +12,9 @@ package bill
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/karpenter-go/karpenter/plugin/table"
