@@ -123,9 +123,9 @@ func podSpec(spec map[string]any) map[string]any {
 	return part
 }
 
-// afterSidecars adds to init containers the sidecars that start before them, which keep running: the requests of both count
-// together. Source: KEP-753, https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/. The order says nothing
-// else, and those without requests change no sum.
+// afterSidecars adds to init containers the sidecars that start before them, which keep running: the requests of both
+// count together. Source: KEP-753, https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/. The order
+// says nothing else, and those without requests change no sum.
 func afterSidecars(list any, by map[string]any) {
 	members, _ := list.([]any)
 	var sidecars []any

@@ -72,9 +72,9 @@ func stateOf(o Object) string {
 	return present
 }
 
-// flatten adds the leaves of a value by their paths. A list is one leaf whose members are sorted: the only order that decides
-// is that of init containers, of which each has what the order says (afterSidecars). Members that have a name or a key have
-// their own paths.
+// flatten adds the leaves of a value by their paths. A list is one leaf whose members are sorted: the only order that
+// decides is that of init containers, of which each has what the order says (afterSidecars). Members that have a name
+// or a key have their own paths.
 func flatten(path string, value any, into map[string]string) {
 	switch value := value.(type) {
 	case nil:

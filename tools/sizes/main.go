@@ -7,10 +7,10 @@
 //
 // Tables that the linker makes of all functions and types (pclntab, type:*) belong to no package, and are rows of their own.
 //
-// It also says whether package text/template, which html/template uses, is linked with what calls methods by a name that is
-// known at run time only. The linker then keeps every exported method of every type that is in an interface, and all that
-// these methods call, which is about half of a program that has the Kubernetes and AWS clients. Other code may do the same
-// by package reflect: that is not examined.
+// It also says whether package text/template, which html/template uses, is linked with what calls methods by a name
+// that is known at run time only. The linker then keeps every exported method of every type that is in an interface,
+// and all that these methods call, which is about half of a program that has the Kubernetes and AWS clients. Other code
+// may do the same by package reflect: that is not examined.
 //
 // It must not depend on the rest of the repository: it reads files.
 package main

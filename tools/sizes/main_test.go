@@ -50,8 +50,8 @@ func built(t *testing.T, folder, name string) program {
 	return p
 }
 
-// TestTemplates checks that a program with text/template is found, also with a later version of Go: its symbol may get another
-// name.
+// TestTemplates checks that a program with text/template is found, also with a later version of Go: its symbol may get
+// another name.
 func TestTemplates(t *testing.T) {
 	for source, want := range map[string]bool{
 		`package main

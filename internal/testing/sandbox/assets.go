@@ -38,7 +38,8 @@ type AssetsOptions struct {
 	// KubernetesVersion is the minor version to run, such as 1.33. If it is empty, the module's default is used, or the one
 	// that a folder has.
 	KubernetesVersion string
-	// Progress is called with a line of text while a download or a build runs, by one goroutine at a time. It may be nil.
+	// Progress is called with a line of text while a download or a build runs, by one goroutine at a time. It may be
+	// nil.
 	Progress func(string)
 
 	otherwise string // Binaries, if nothing says what
@@ -126,8 +127,8 @@ func Assets(ctx context.Context, options AssetsOptions) (string, error) {
 		"or give the folder that `karpenter-sandbox assets` prints there with --binaries")
 }
 
-// complete returns the options with what holds for those that are not set. Downloads and the build run at once and report to
-// Progress, which need not expect that.
+// complete returns the options with what holds for those that are not set. Downloads and the build run at once and
+// report to Progress, which need not expect that.
 func (o AssetsOptions) complete() AssetsOptions {
 	o.Binaries = cmp.Or(o.Binaries, os.Getenv(binariesVariable), o.otherwise, Build)
 	o.Mirror = cmp.Or(o.Mirror, os.Getenv(mirrorVariable))

@@ -30,8 +30,8 @@ type fetchError struct{ error }
 // Unwrap returns the problem.
 func (e fetchError) Unwrap() error { return e.error }
 
-// isUnavailable reports whether an error says that a release cannot be downloaded. Others, such as of the compiler, would
-// end a build too.
+// isUnavailable reports whether an error says that a release cannot be downloaded. Others, such as of the compiler,
+// would end a build too.
 func isUnavailable(err error) bool {
 	_, failed := errors.AsType[fetchError](err)
 	_, unknown := errors.AsType[*download.NoSumError](err)

@@ -203,8 +203,8 @@ func TestReleasedBroken(t *testing.T) {
 	}
 }
 
-// TestProgressInTurn checks that downloads and the build, which run at once, report one after the other: the receiver of the
-// demo has no lock.
+// TestProgressInTurn checks that downloads and the build, which run at once, report one after the other: the receiver
+// of the demo has no lock.
 func TestProgressInTurn(t *testing.T) {
 	t.Setenv(cacheVariable, t.TempDir())
 	module := smallModule(t)

@@ -26,7 +26,8 @@ type Client struct {
 	// Mirror is the URL under which the archives are, by their paths. If it is empty, it is the place where each product
 	// publishes its releases.
 	Mirror string
-	// answer and stall are how long the begin of an answer, connection and redirects included, and each further byte may take.
+	// answer and stall are how long the begin of an answer, connection and redirects included, and each further byte
+	// may take.
 	answer, stall time.Duration
 	// tries is how often in a row a transfer may end without a further byte; pause is the time before the second try, and
 	// grows with each.
