@@ -41,6 +41,9 @@ const longestValue = 60
 
 // Verdict returns the effect in a sentence.
 func (e *Effect) Verdict() string {
+	if e.none() {
+		return fmt.Sprintf("%s (%s)", e.changed(), e.atRest())
+	}
 	clauses := []string{e.cost()}
 	clauses = append(clauses, "replaces "+e.apart(e.New.Replaced, e.Old.Replaced, "node")+" by drift")
 	if e.Removed > 0 {
@@ -59,6 +62,21 @@ func become(pods int) string {
 		return "1 pod becomes"
 	}
 	return table.Plural(pods, "pod") + " become"
+}
+
+// none reports whether nothing changed, and nothing differs because of that.
+func (e *Effect) none() bool {
+	return len(e.Changes)+e.Removed+e.Unschedulable+e.Schedulable == 0 && amount(e.PerMonth()) == amount(0) &&
+		e.Old.Unpriced == e.New.Unpriced && e.Old.Replaced == e.New.Replaced && e.Old.Moved == e.New.Moved
+}
+
+// atRest is the cost of the fleet at rest without the change.
+func (e *Effect) atRest() string {
+	text := fmt.Sprintf("%.2f USD a month at rest", e.Old.PricePerHour*view.HoursPerMonth)
+	if n := e.Old.Unpriced; n > 0 {
+		text += ", without " + count(n, "node") + " of unknown price"
+	}
+	return text
 }
 
 // changed names the first field that changed, and how many more there are.

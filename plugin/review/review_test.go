@@ -117,6 +117,10 @@ func TestVerdict(t *testing.T) {
 			"NodePool a: spec.weight 1 -> 2: " +
 				"costs 365.00 USD a month more at rest (of 365.00), replaces 0 nodes by drift, " +
 				"moves 3 pods (1 without the change), 1 pod becomes unschedulable"},
+		{Effect{Old: Fleet{PricePerHour: 1, Replaced: 1, Moved: 2}, New: Fleet{PricePerHour: 1 - 1e-9, Replaced: 1, Moved: 2}},
+			"Nothing changes: no field that decides changed (730.00 USD a month at rest)"},
+		{Effect{Old: Fleet{PricePerHour: 1, Unpriced: 2}, New: Fleet{PricePerHour: 1, Unpriced: 2}},
+			"Nothing changes: no field that decides changed (730.00 USD a month at rest, without 2 nodes of unknown price)"},
 		{Effect{Old: Fleet{PricePerHour: 1}, New: Fleet{PricePerHour: 1 - 1e-9, Unpriced: 2}},
 			"Nothing changes: no field that decides changed: " +
 				"costs 0.00 USD a month more at rest (of 730.00, without 2 nodes of unknown price), " +
