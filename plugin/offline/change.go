@@ -358,5 +358,5 @@ func (o *Overview) RightSized(ctx context.Context) (*bill.RightSized, error) {
 // lose records the loss of nodes as a step.
 func (r *planRecorder) lose(names []string, reason string) {
 	r.d.last = r.d.last.Without(names...)
-	r.plan.Steps = append(r.plan.Steps, view.Step{Reason: reason, Remove: names, Price: figuresFor(r.d.figures(r.d.last)).Price})
+	r.plan.Append(view.Step{Reason: reason, Remove: names, Price: figuresFor(r.d.figures(r.d.last)).Price})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -391,9 +390,6 @@ func (r *planRecorder) step(s *decidedStep, next *model.Snapshot) {
 	told := s.told()
 	step := view.Step{Reason: told.Reason, Method: told.Method, Remove: told.Remove, Moved: told.Moved, Price: figuresFor(s.after).Price,
 		WaitSeconds: r.d.waited(s.at), Shares: map[string]view.Shares{}}
-	if saving := float64(told.Saving); !math.IsNaN(saving) {
-		step.Saving = saving
-	}
 	if len(told.Add) > 0 {
 		step.AddText = additions(told.Add)
 	}
@@ -408,7 +404,7 @@ func (r *planRecorder) step(s *decidedStep, next *model.Snapshot) {
 			step.Shares[n.Name] = view.Shares{CPU: share(n.Used, n.Usable, quantity.CPU), Memory: share(n.Used, n.Usable, quantity.Memory)}
 		}
 	}
-	r.plan.Steps = append(r.plan.Steps, step)
+	r.plan.Append(step)
 }
 
 func (r *planRecorder) finish() *view.Plan {

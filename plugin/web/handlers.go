@@ -291,9 +291,9 @@ func costFacts(c *view.Cost) []fact {
 	hour := func(usd float64) string { return fmt.Sprintf("%.2f", usd) }
 	today := fact{"Today, USD/h", hour(c.Price), month(c.Price)}
 	if c.Unpriced > 0 {
-		today.Note += fmt.Sprintf(", without %d nodes of unknown price", c.Unpriced)
+		today.Note += ", without " + plural(c.Unpriced, "node") + " of unknown price"
 	}
-	fresh := fact{"Fresh fleet, USD/h", hour(c.Fresh), fmt.Sprintf("%d nodes for the pods that have one", c.FreshNodes)}
+	fresh := fact{"Fresh fleet, USD/h", hour(c.Fresh), plural(c.FreshNodes, "node") + " for the pods that have one"}
 	over := fact{"Over fresh", fmt.Sprintf("%+.0f%%", c.Over()*100), month(max(0, c.Price-c.Fresh))}
 	if c.FreshWithout > 0 { // it is no measure then
 		fresh.Value, fresh.Note = "none", fmt.Sprintf("%d of these pods would have no place, such as beyond a limit", c.FreshWithout)
@@ -301,7 +301,7 @@ func costFacts(c *view.Cost) []fact {
 	}
 	bound := fact{"Lower bound, USD/h", hour(c.Bound), "with protected nodes kept"}
 	pending := fact{"Pending pods", strconv.Itoa(c.Pending), fmt.Sprintf("%d without a place", c.NoPlace)}
-	nodes := fact{"Nodes", strconv.Itoa(c.Nodes), fmt.Sprintf("%d pods", c.Pods)}
+	nodes := fact{"Nodes", strconv.Itoa(c.Nodes), plural(c.Pods, "pod")}
 	return []fact{today, fresh, over, bound, nodes, pending}
 }
 

@@ -87,19 +87,10 @@ func NewReport(ctx context.Context, o *offline.Overview, source string, examined
 
 // summary says what the plan saves and what keeps most of the rest. Both parts are computed already.
 func summary(p *view.Plan, blockers []view.Blocker) string {
-	saving, launched, steps, price := 0.0, 0.0, 0, p.Before.Price
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if len(s.Remove) > 0 {
-			saving, steps = saving+price-s.Price, steps+1
-		} else { // a launch for pending pods
-			launched += s.Price - price
-		}
-		price = s.Price
-	}
+	g := p.Gains()
 	text := "Nothing can be saved now."
-	if saving > 0 {
-		text = fmt.Sprintf("%.0f USD a month can be saved in %s.", saving*view.HoursPerMonth, plural(steps, "step"))
+	if g.Saving > 0 {
+		text = fmt.Sprintf("%.0f USD a month can be saved in %s.", g.Saving*view.HoursPerMonth, plural(g.Removals, "step"))
 	}
 	var most view.Blocker
 	for _, b := range blockers {
@@ -110,13 +101,21 @@ func summary(p *view.Plan, blockers []view.Blocker) string {
 	if most.Saving*view.HoursPerMonth >= 1 {
 		text += fmt.Sprintf(" %s %s keeps %.0f more.", most.Kind, most.Name, most.Saving*view.HoursPerMonth)
 	}
-	if launched > 0 {
-		text += fmt.Sprintf(" Nodes for pending pods cost %.0f.", launched*view.HoursPerMonth)
+	if g.Cost > 0 {
+		text += fmt.Sprintf(" Nodes for pending pods cost %.0f.", g.Cost*view.HoursPerMonth)
 	}
 	if p.Homeless > 0 {
 		text += " Without a place: " + plural(p.Homeless, "pod") + "."
 	}
 	return text
+}
+
+// verb returns a verb of the third person for a number of things.
+func verb(n int, verb string) string {
+	if n == 1 {
+		return verb + "s"
+	}
+	return verb
 }
 
 func plural(n int, noun string) string {

@@ -384,7 +384,8 @@ func TestWhatIf(t *testing.T) {
 		t.Errorf("the document does not count the two pods that fit no type, beside the one that fits none as it is: %s", text)
 	}
 	for query, want := range map[string]string{"zone=nowhere": "no zone", "spot=x": "the factor of spot", "pods=-1": "number of pods",
-		"pods=5&cpu=lots": "request of cpu", "like=shop/StatefulSet/web": "give their number",
+		"pods=5&cpu=lots": "request of cpu", "like=shop/StatefulSet/web": "the number of pods is missing",
+		"pods=5": "give cpu and memory of each, or like those of", "cpu=1": "the number of pods is missing",
 		"pods=5&like=web": "no pod of web", "pods=5&cpu=1&like=shop/StatefulSet/web": "give one of them",
 		"yaml=kind:+Pod": "want a NodePool", "yaml=" + url.QueryEscape(strings.ReplaceAll(pool, "name: default",
 			"name: other")+"---\nkind: Pod"): "want a NodePool"} {

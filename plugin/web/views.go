@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -82,19 +83,23 @@ func (v *shown) showPlan(r *request, plan *view.Plan) {
 	if n, err := strconv.Atoi(r.query.Get("step")); err == nil {
 		step = min(max(n, 0), len(plan.Steps))
 	}
-	moved, saving := 0, 0.0
+	moved := 0
 	for i := range plan.Steps {
 		moved += plan.Steps[i].Moved
-		saving += plan.Steps[i].Saving
 	}
+	g := plan.Gains()
 	v.Picture, v.Sheet = picture.Plan(plan, step, r.width), plan.Sheet()
-	v.Lead = fmt.Sprintf("%d steps save %.2f USD an hour, %.0f a month, and move %d pods: from %d nodes for %.2f to %d for %.2f USD an hour.",
-		len(plan.Steps), plan.Before.Price-plan.After.Price, (plan.Before.Price-plan.After.Price)*view.HoursPerMonth, moved,
-		plan.Before.Nodes, plan.Before.Price, plan.After.Nodes, plan.After.Price)
-	if plan.Homeless > 0 {
-		v.Lead += fmt.Sprintf(" %d pods have no place.", plan.Homeless)
+	v.Lead = fmt.Sprintf("%s %s %.2f USD an hour, %.0f a month. ", plural(g.Removals, "step"), verb(g.Removals, "save"), g.Saving,
+		g.Saving*view.HoursPerMonth)
+	if g.Launches > 0 {
+		v.Lead += fmt.Sprintf("%s %s pending pods a node, for %.2f USD an hour. ", plural(g.Launches, "step"), verb(g.Launches, "give"), g.Cost)
 	}
-	v.Extra = map[string]any{"before": plan.Before, "after": plan.After, "podsMoved": moved, "savingPerHour": saving}
+	v.Lead += fmt.Sprintf("%s %s: from %s for %.2f to %d for %.2f USD an hour.", plural(moved, "pod"), verb(moved, "move"),
+		plural(plan.Before.Nodes, "node"), plan.Before.Price, plan.After.Nodes, plan.After.Price)
+	if plan.Homeless > 0 {
+		v.Lead += " Without a place: " + plural(plan.Homeless, "pod") + "."
+	}
+	v.Extra = map[string]any{"before": plan.Before, "after": plan.After, "podsMoved": moved, "savingPerHour": plan.Before.Price - plan.After.Price}
 	if len(plan.Steps) > 0 {
 		v.Scrubber = &scrubber{Step: step, Of: len(plan.Steps), Text: stepText(plan, step)}
 	}
@@ -116,7 +121,7 @@ func stepText(plan *view.Plan, step int) string {
 	if s.AddText != "" {
 		text += " launches " + s.AddText + ","
 	}
-	return fmt.Sprintf("%s moves %d pods, saves %.4f USD an hour.", text, s.Moved, s.Saving)
+	return fmt.Sprintf("%s moves %s, saves %.4f USD an hour.", text, plural(s.Moved, "pod"), s.Saving)
 }
 
 func showPending(r *request) (*shown, error) {
@@ -136,8 +141,8 @@ func showPending(r *request) (*shown, error) {
 		}
 	}
 	v.Picture, v.Narrow, v.Sheet = picture.Pending(list, r.width), picture.Pending(list, narrowWidth), view.PendingSheet(list)
-	v.Lead = fmt.Sprintf("%d pods wait for a node, %d of them have no place. For each pool: the rules in their order, and how many instance types remain after each.",
-		pods, without)
+	v.Lead = fmt.Sprintf("%s %s for a node, %d without a place. For each pool: the rules in their order, and how many instance types remain after each.",
+		plural(pods, "pod"), verb(pods, "wait"), without)
 	if len(list) == 0 {
 		v.Empty = "No pod is pending."
 	}
@@ -295,8 +300,8 @@ func compared(w *offline.WhatIf) []fact {
 		return n
 	}
 	return []fact{
-		{"At rest as it is", fmt.Sprintf("%.2f", a.After.Price), fmt.Sprintf("USD/h, %d nodes", a.After.Nodes)},
-		{"At rest with the change", fmt.Sprintf("%.2f", b.After.Price), fmt.Sprintf("USD/h, %d nodes", b.After.Nodes)},
+		{"At rest as it is", fmt.Sprintf("%.2f", a.After.Price), "USD/h, " + plural(a.After.Nodes, "node")},
+		{"At rest with the change", fmt.Sprintf("%.2f", b.After.Price), "USD/h, " + plural(b.After.Nodes, "node")},
 		{"Difference", fmt.Sprintf("%+.2f", b.After.Price-a.After.Price), fmt.Sprintf("USD/h, %+.0f a month",
 			(b.After.Price-a.After.Price)*view.HoursPerMonth)},
 		{"Fresh fleet", fmt.Sprintf("%.2f", w.Cost.Fresh), fmt.Sprintf("USD/h for the same pods, lower bound %.2f", w.Cost.Bound)},
@@ -324,8 +329,11 @@ func changeOf(q url.Values) (*offline.Change, error) {
 		}
 		c.Pods = n
 	}
-	if c.Pods == 0 && c.Like != "" {
-		return nil, fmt.Errorf("more pods like %s: give their number", c.Like)
+	switch given := c.CPU != "" || c.Memory != "" || c.Like != ""; {
+	case c.Pods == 0 && given:
+		return nil, errors.New("more pods: the number of pods is missing")
+	case c.Pods > 0 && !given:
+		return nil, errors.New("more pods: give cpu and memory of each, or like those of")
 	}
 	return c, nil
 }

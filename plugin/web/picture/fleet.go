@@ -23,8 +23,8 @@ const (
 // Fleet draws each node as a square whose area is its allocatable cpu, in sections by pool, filled from below to the
 // larger share that pods request of cpu and memory. The fleet is in the order of view.Fleet.Normalize.
 func Fleet(f *view.Fleet, mode Mode, width int) *Picture {
-	p := &Picture{Width: width, Name: fmt.Sprintf("%d nodes, each as large as its cpu and filled to what pods request, colored by %s",
-		len(f.Nodes), mode.Title())}
+	p := &Picture{Width: width, Name: fmt.Sprintf("%s, each as large as its cpu and filled to what pods request, colored by %s",
+		plural(len(f.Nodes), "node"), mode.Title())}
 	look := lookOf(f, mode)
 	sections := sectionsOf(f)
 	unit := p.unit(sections, fleetHeight)

@@ -86,11 +86,42 @@ type Step struct {
 	Moved   int
 	// WaitSeconds is how long the step waits for time to pass, from the time of the plan.
 	WaitSeconds int64
-	// Saving is USD per hour, and Price the total after the step.
+	// Price is the total after the step, and Saving the total before it without that, USD per hour.
 	Saving float64
 	Price  float64
 	// Shares are those of the nodes that have other pods after the step, by name.
 	Shares map[string]Shares
+}
+
+// Append adds a step, whose Saving follows from the prices of the nodes. What a command is judged by also has the price of
+// moving and the overhead of a node.
+func (p *Plan) Append(s Step) {
+	before := p.Before.Price
+	if last := len(p.Steps) - 1; last >= 0 {
+		before = p.Steps[last].Price
+	}
+	s.Saving = before - s.Price
+	p.Steps = append(p.Steps, s)
+}
+
+// Gains are what the steps of a plan do, in USD per hour: Removals steps remove nodes and save Saving, in sum, and Launches
+// steps give pending pods a node, for Cost.
+type Gains struct {
+	Removals, Launches int
+	Saving, Cost       float64
+}
+
+// Gains returns what the steps do.
+func (p *Plan) Gains() Gains {
+	var g Gains
+	for i := range p.Steps {
+		if s := &p.Steps[i]; len(s.Remove) > 0 {
+			g.Removals, g.Saving = g.Removals+1, g.Saving+s.Saving
+		} else {
+			g.Launches, g.Cost = g.Launches+1, g.Cost-s.Saving
+		}
+	}
+	return g
 }
 
 // Shares are the parts of cpu and memory that pods request of a node.
