@@ -84,3 +84,11 @@ func (s *sets) of(g *model.Group) int {
 	}
 	return n
 }
+
+// room returns how many pods of the set one node holds, 0 for no set.
+func (s *sets) room(set int) int {
+	if set < 0 {
+		return 0
+	}
+	return s.roomy[set]
+}

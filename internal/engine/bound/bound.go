@@ -11,6 +11,9 @@ type Options struct {
 	// Pods selects the pods that the bound is about; nil selects all pending pods. A caller with a plan selects the
 	// pods that the plan places. Pods that fit no available node type are ignored: they may need an existing node.
 	Pods func(*model.Pod) bool
+	// Held are nodes that the snapshot lacks (Snapshot.Without) and that a plan may keep, each at its price
+	// (model.Node.LeastPrice) and NodePrice, with the selected ones of its pods or others.
+	Held []*model.Node
 	// Work limits the arithmetic, in operations (about a nanosecond each); 0 means ProductionWork.
 	Work int64
 }
@@ -62,7 +65,7 @@ func Of(snap *model.Snapshot, opts Options) Answer {
 	if opts.Work == 0 {
 		opts.Work = ProductionWork
 	}
-	p := newProblem(snap, opts.Pods)
+	p := newProblem(snap, opts)
 	if len(p.items) == 0 {
 		return Answer{OfCost: Certificate{NodePrice: opts.NodePrice}}
 	}

@@ -121,17 +121,23 @@ func (p *problem) keep() {
 		if n.Deleting || n.Disrupted {
 			continue
 		}
-		k := &kind{free: n.Free(), specs: bitset.New(len(p.specs))}
-		for s, spec := range p.specs {
-			if _, no := model.Untolerated(n.Taints, spec.tolerations); no {
-				continue
-			}
-			if slices.ContainsFunc(spec.rows, func(row label.Row) bool { return p.snap.Space.Compatible(row, n.Row) }) {
-				k.specs.Add(s)
-			}
-		}
+		k := &kind{free: n.Free(), specs: p.acceptedBy(n)}
 		if !k.specs.Empty() {
 			p.limited = append(p.limited, &limitedSupply{count: 1, owned: true, kinds: []*kind{k}})
 		}
 	}
+}
+
+// acceptedBy returns the specs that may use an existing node.
+func (p *problem) acceptedBy(n *model.Node) bitset.Set {
+	accepted := bitset.New(len(p.specs))
+	for s, spec := range p.specs {
+		if _, no := model.Untolerated(n.Taints, spec.tolerations); no {
+			continue
+		}
+		if slices.ContainsFunc(spec.rows, func(row label.Row) bool { return p.snap.Space.Compatible(row, n.Row) }) {
+			accepted.Add(s)
+		}
+	}
+	return accepted
 }

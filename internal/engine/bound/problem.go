@@ -14,9 +14,11 @@ import (
 
 // problem is the part of the snapshot that the bound uses.
 type problem struct {
-	snap  *model.Snapshot
-	specs []*spec
-	items []*item
+	snap *model.Snapshot
+	// wanted selects the pods.
+	wanted func(*model.Pod) bool
+	specs  []*spec
+	items  []*item
 	// resources that some item requests; need holds the requests, items x resources.
 	resources []quantity.Resource
 	need      []float64
@@ -27,6 +29,8 @@ type problem struct {
 	limited []*limitedSupply
 	// classes is the number of classes of limited supplies.
 	classes int
+	// held is the number of limited supplies of held nodes that have a row in the program.
+	held int
 }
 
 // spec holds the requirements of groups other than resources; many groups share one.
@@ -72,39 +76,40 @@ type kind struct {
 // limitedSupply is a limited number of nodes, each of which is one of the kinds.
 type limitedSupply struct {
 	count int64
-	// owned nodes cost nothing to use.
-	owned bool
+	// owned nodes cost nothing to use. held nodes may be kept at their price; like is the available kind that is most
+	// similar to them.
+	owned, held bool
+	like        *kind
+	// found is the last pattern found for held nodes.
+	found pattern
 	kinds []*kind
-	// class is the number of the class of limited supplies that accept the same specs.
+	// class is the number of the class of limited supplies that accept the same specs; for held nodes it is that of their
+	// row, -1 for none.
 	class int
 }
 
-func newProblem(snap *model.Snapshot, wanted func(*model.Pod) bool) *problem {
-	p := &problem{snap: snap}
-	p.gather(wanted)
+func newProblem(snap *model.Snapshot, opts Options) *problem {
+	p := &problem{snap: snap, wanted: opts.Pods}
+	if p.wanted == nil {
+		p.wanted = func(*model.Pod) bool { return true }
+	}
+	p.gather(seatsOf(opts.Held))
 	p.addOfferings()
 	p.keep()
 	p.drop()
+	p.hold(opts.Held)
 	p.encode()
+	p.compare()
 	p.classify()
 	return p
 }
 
 // gather groups the pods into items.
-func (p *problem) gather(wanted func(*model.Pod) bool) {
+func (p *problem) gather(seats *seats) {
 	sets := p.setsOf()
 	specs, items := map[string]int{}, map[string]*item{}
 	for _, g := range p.snap.Groups {
-		n := int64(len(g.Pods))
-		if wanted != nil {
-			n = 0
-			for _, pod := range g.Pods {
-				if wanted(pod) {
-					n++
-				}
-			}
-		}
-		if n == 0 || len(g.Rows) == 0 {
+		if len(g.Rows) == 0 || !slices.ContainsFunc(g.Pods, p.wanted) {
 			continue
 		}
 		key := specKey(g)
@@ -114,7 +119,11 @@ func (p *problem) gather(wanted func(*model.Pod) bool) {
 			specs[key] = s
 			p.specs = append(p.specs, &spec{rows: g.Rows, tolerations: g.Tolerations})
 		}
-		it := &item{requests: g.Requests, spec: s, most: mostOf(g), set: sets.of(g), count: n, parts: []part{{g, n}}}
+		it := &item{requests: g.Requests, spec: s, most: mostOf(g), set: sets.of(g)}
+		n := seats.count(g, it, sets.room(it.set), p.wanted)
+		if it.count, it.parts = n, []part{{g, n}}; n == 0 {
+			continue
+		}
 		own := it.most < unbounded && (it.set < 0 || it.most < sets.roomy[it.set])
 		id := string(it.key(own))
 		if same := items[id]; same == nil {
@@ -248,10 +257,13 @@ func (p *problem) encode() {
 // maxClasses limits the rows that the limited supplies add to the program; all further classes share the last one.
 const maxClasses = 24
 
-// classify numbers the limited supplies by the specs that they accept.
+// classify numbers the limited supplies, without the held nodes, by the specs that they accept.
 func (p *problem) classify() {
 	known := map[string]int{}
 	for _, s := range p.limited {
+		if s.held {
+			continue
+		}
 		var key strings.Builder
 		for _, k := range s.kinds {
 			var word [8]byte

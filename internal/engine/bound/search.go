@@ -92,12 +92,17 @@ func (s *search) spent() int64 { return s.work + s.master.work }
 // firstProgram creates the initial program, with nodes that hold one item each.
 func (s *search) firstProgram() {
 	n := len(s.resources)
-	right := make([]float64, len(s.items)+s.classes*n)
+	right := make([]float64, len(s.items)+s.classes*n+s.problem.held)
 	for i, it := range s.items {
 		right[i] = float64(it.count)
 	}
 	for at := len(s.items); at < len(right); at++ {
 		right[at] = 1
+	}
+	for _, st := range s.limited {
+		if st.held && st.class >= 0 {
+			right[len(s.items)+s.classes*n+st.class] = float64(st.count)
+		}
 	}
 	s.master = newMaster(right)
 	s.startItems()
@@ -145,6 +150,9 @@ func (s *search) openLimited() {
 	n := len(s.resources)
 	s.sums = make([]float64, s.classes*n)
 	for _, st := range s.limited {
+		if st.held {
+			continue
+		}
 		for r := range n {
 			most := 0.0
 			for _, k := range st.kinds {
@@ -155,6 +163,9 @@ func (s *search) openLimited() {
 	}
 	open := make([]bool, s.classes*len(s.items))
 	for _, st := range s.limited {
+		if st.held {
+			continue
+		}
 		for _, k := range st.kinds {
 			for _, i := range k.items {
 				open[st.class*len(s.items)+int(i)] = true
@@ -189,7 +200,7 @@ func (s *search) run() Certificate {
 			s.best = total
 			s.recenter(f)
 		}
-		added := s.admit(found)
+		added := s.admit(found) + s.openHeld()
 		if s.master.worth()-s.best <= float64(0.0005*s.master.worth()) {
 			break
 		}
@@ -300,16 +311,21 @@ func (s *search) quotes() []quote {
 func (s *search) admit(found []candidate) int {
 	added := 0
 	for _, c := range found {
-		worth := 0.0
-		for j, i := range c.pattern.items {
-			worth += float64(float64(c.pattern.counts[j]) * s.master.dual[i])
-		}
-		if worth > float64(c.kind.cost*(1+1e-7)) {
+		if s.admits(c, 0) {
 			s.offer(c.kind, c.pattern)
 			added++
 		}
 	}
 	return added
+}
+
+// admits reports whether the pattern makes the program cheaper. row is the dual value of the row of its nodes, at most 0.
+func (s *search) admits(c candidate, row float64) bool {
+	worth := row
+	for j, i := range c.pattern.items {
+		worth += float64(float64(c.pattern.counts[j]) * s.master.dual[i])
+	}
+	return worth > float64(c.kind.cost*(1+1e-7))
 }
 
 // bound returns the bound that the values prove when they are divided by the factor.
@@ -343,16 +359,24 @@ func (s *search) credit(factor float64, steps int) float64 {
 			k.tight = s.relaxed(k, k.weights, nil)
 			copy(s.step, k.weights)
 			for r := range s.step {
-				s.step[r] = s.classWeight(st.class*n + r)
+				if st.held {
+					s.step[r] = st.like.weights[r]
+				} else {
+					s.step[r] = s.classWeight(st.class*n + r)
+				}
 			}
 			if f := s.relaxed(k, s.step, nil); f < k.tight {
 				copy(k.weights, s.step)
 				k.tight = f
 			}
 			if steps > 0 {
-				s.descend(k, steps)
+				st.found = s.descend(k, steps)
 			}
-			most = max(most, k.tight/factor-k.cost)
+			top := k.tight
+			if st.held && st.class >= 0 {
+				top = s.prove(k, max(st.found.worth, float64(factor*k.cost)), effort)
+			}
+			most = max(most, top/factor-k.cost)
 		}
 		total += float64(float64(st.count) * most)
 	}

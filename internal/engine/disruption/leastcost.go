@@ -14,24 +14,33 @@ import (
 const boundWork = 100_000_000
 
 // LeastCost returns lower bounds of the price and the cost of the given nodes for any plan, in nano-USD per hour.
-// Nodes that must be kept count as they are. The pods of the others are packed anew, onto any available offering and
-// the free room of kept nodes. Budgets, the prices of moves, time-dependent limits and pending pods are ignored.
+// Nodes that must be kept count as they are. The pods of the others are packed anew, onto any available offering, the
+// free room of kept nodes, and any of the others, which a plan may keep at its price. Nodes of unknown price stay and
+// cost nothing, as in the figures of the fleet. So neither bound is above what the nodes cost today, unless some are
+// being deleted. Budgets, the prices of moves, time-dependent limits and pending pods are ignored.
 func LeastCost(snap *model.Snapshot, opts Options, about func(*model.Node) bool) (price, cost int64) {
 	g := guard.New(snap)
 	var going []string
+	var held []*model.Node
 	moving := map[*model.Pod]bool{}
 	for _, n := range snap.Nodes {
 		switch {
 		case !n.Ours() || !about(n):
-		case !n.Deleting && !mayGo(g, n, snap):
+			continue
+		case n.Deleting:
+		case n.LeastPrice() == 0:
+			continue
+		case !mayGo(g, n, snap):
 			price += n.LeastPrice()
 			cost += opts.CostOf(snap, n)
+			continue
 		default:
-			going = append(going, n.Name)
-			for _, p := range n.Pods {
-				if p.Reschedulable && p.Rejected == nil {
-					moving[p] = true
-				}
+			held = append(held, n)
+		}
+		going = append(going, n.Name)
+		for _, p := range n.Pods {
+			if p.Reschedulable && p.Rejected == nil {
+				moving[p] = true
 			}
 		}
 	}
@@ -42,7 +51,8 @@ func LeastCost(snap *model.Snapshot, opts Options, about func(*model.Node) bool)
 	for _, p := range snap.Pools {
 		least = min(least, opts.Placement.NodePriceOf(p.PoolSpec))
 	}
-	b := bound.Of(snap.Without(going...), bound.Options{NodePrice: least, Work: boundWork, Pods: func(p *model.Pod) bool { return moving[p] }})
+	b := bound.Of(snap.Without(going...), bound.Options{NodePrice: least, Work: boundWork, Held: held,
+		Pods: func(p *model.Pod) bool { return moving[p] }})
 	return price + b.Price, cost + b.Cost
 }
 
