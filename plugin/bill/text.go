@@ -34,7 +34,7 @@ func (b *Bill) Columns() []table.Column[Row] {
 	}
 	return append(list, share, count,
 		table.Column[Row]{Title: "CPU", Right: true, Cell: func(r *Row) string { return Cores(r.CPU) }},
-		table.Column[Row]{Title: "MEMORY", Right: true, Cell: func(r *Row) string { return Bytes(r.Memory) }})
+		table.Column[Row]{Title: "MEMORY", Right: true, Cell: func(r *Row) string { return memory(r.Memory) }})
 }
 
 func pods(r *Row) string {
@@ -47,8 +47,8 @@ func pods(r *Row) string {
 // Cores returns millicores as CPUs with two decimals.
 func Cores(millicores int64) string { return strconv.FormatFloat(float64(millicores)/1000, 'f', 2, 64) }
 
-// Bytes returns an amount of memory in the largest unit of which there is one.
-func Bytes(n int64) string {
+// memory returns an amount of memory in the largest unit of which there is one.
+func memory(n int64) string {
 	value := float64(n)
 	for _, unit := range []string{"", "Ki", "Mi", "Gi", "Ti"} {
 		if value < 1024 || unit == "Ti" {

@@ -101,7 +101,7 @@ func useColumns() []table.Column[Row] {
 	}
 	return []table.Column[Row]{
 		column("CPU", func(u *Use) string { return Cores(u.CPU) + "/" + Cores(u.RequestedCPU) }, func(u *Use) float64 { return u.CPUShare }),
-		column("MEMORY", func(u *Use) string { return Bytes(u.Memory) + "/" + Bytes(u.RequestedMemory) },
+		column("MEMORY", func(u *Use) string { return memory(u.Memory) + "/" + memory(u.RequestedMemory) },
 			func(u *Use) float64 { return u.MemoryShare }),
 	}
 }

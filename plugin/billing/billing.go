@@ -15,11 +15,11 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
-// Usage returns what a pod uses: CPU in millicores, memory in bytes; false if that is not known.
-type Usage func(namespace, name string) (cpu, memory int64, known bool)
+// usageOf returns what a pod uses: CPU in millicores, memory in bytes; false if that is not known.
+type usageOf func(namespace, name string) (cpu, memory int64, known bool)
 
 // Of returns the bill of the nodes of a snapshot, with the usage of the pods; nil if that was not asked for.
-func Of(snap *model.Snapshot, g bill.Grouping, usage Usage) *bill.Bill {
+func Of(snap *model.Snapshot, g bill.Grouping, usage usageOf) *bill.Bill {
 	of := allocation.Of(snap, by(g))
 	b := &bill.Bill{Grouping: g, Rows: make([]bill.Row, 0, len(of.Rows)), PerHour: bill.USD(of.Price),
 		PerMonth: bill.USD(of.Price).PerMonth(), Nodes: of.Nodes, UnknownPrices: of.Unpriced, Unmanaged: of.Unmanaged}
@@ -56,7 +56,7 @@ func rowOf(r *allocation.Row) bill.Row {
 
 // use is the usage of pods, and their rows.
 type use struct {
-	usage Usage
+	usage usageOf
 	by    allocation.By
 }
 

@@ -44,8 +44,8 @@ func bytesOf(list corev1.ResourceList) int64 {
 // of the workload, and at least the amounts.
 const (
 	Percent     = 120
-	LeastCPU    = 10       // millicores
-	LeastMemory = 32 << 20 // bytes
+	leastCPU    = 10       // millicores
+	leastMemory = 32 << 20 // bytes
 )
 
 // requests are those of a container.
@@ -54,7 +54,7 @@ type requests struct{ cpu, memory int64 }
 // fitting returns the requests that fit an amount of usage.
 func fitting(used requests) requests {
 	up := func(n int64) int64 { return n + (n*(Percent-100)+99)/100 }
-	return requests{max(up(used.cpu), LeastCPU), max(up(used.memory), LeastMemory)}
+	return requests{max(up(used.cpu), leastCPU), max(up(used.memory), leastMemory)}
 }
 
 // RightSize returns the pods with the requests of CPU and memory that fit the usage of their workload, which workload

@@ -14,10 +14,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
-// payers is a snapshot with a node of 4 CPUs for 0.4 USD per hour for each namespace, which has one pod that requests a
+// shares is a snapshot with a node of 4 CPUs for 0.4 USD per hour for each namespace, which has one pod that requests a
 // quarter of it or, from the second one on, more of it; a DaemonSet's pod requests a tenth of each node. The labels team of
 // the first four pods are none, "", a and b.
-func payers(namespaces int) *model.Snapshot {
+func shares(namespaces int) *model.Snapshot {
 	b := model.NewBuilder()
 	size := []quantity.Amount{{Name: "cpu", Value: 4000}, {Name: "pods", Value: 110}}
 	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: &model.Catalog{Types: []model.InstanceType{{Name: "large", Capacity: size,
@@ -61,7 +61,7 @@ func costs(t *testing.T, snap *model.Snapshot, label string) (series map[string]
 }
 
 func TestCost(t *testing.T) {
-	got, _ := costs(t, payers(4), "team")
+	got, _ := costs(t, shares(4), "team")
 	want := map[string]string{
 		`by_namespace{kind="pods",pod_namespace="team-000"}`:       "0.1",
 		`by_namespace{kind="pods",pod_namespace="team-001"}`:       "0.1001",
@@ -79,7 +79,7 @@ func TestCost(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	got, _ = costs(t, payers(4), "")
+	got, _ = costs(t, shares(4), "")
 	maps.DeleteFunc(want, func(name, _ string) bool { return strings.HasPrefix(name, "by_label") })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("without --cost-label, -want +got:\n%s", diff)
@@ -89,9 +89,9 @@ func TestCost(t *testing.T) {
 // TestCostIsBounded checks that many namespaces have a bounded number of series, the largest ones, and that the series add
 // up to the cost of the cluster.
 func TestCostIsBounded(t *testing.T) {
-	series, cluster := costs(t, payers(250), "")
-	if len(series) != mostPayers+1+2 {
-		t.Errorf("there are %d series, want %d namespaces, the others, the DaemonSets and what is unused", len(series), mostPayers)
+	series, cluster := costs(t, shares(250), "")
+	if len(series) != mostCostKeys+1+2 {
+		t.Errorf("there are %d series, want %d namespaces, the others, the DaemonSets and what is unused", len(series), mostCostKeys)
 	}
 	if series[`by_namespace{kind="pods",pod_namespace="team-249"}`] == "" || series[`by_namespace{kind="pods",pod_namespace="team-149"}`] != "" {
 		t.Error("the series are not those of the largest namespaces")

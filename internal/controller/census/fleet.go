@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/karpenter-go/karpenter/internal/engine/explain"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -48,9 +49,9 @@ func (s sending) fleet(snap *model.Snapshot) {
 			s.send(s.ClusterUtilization, 100*float64(used.At(quantity.Resource(r)))/float64(has), telemetry.ResourceType(name))
 		}
 	}
-	s.send(s.ClusterCost, usd(all))
+	s.send(s.ClusterCost, explain.USD(all))
 	for _, pool := range slices.Sorted(maps.Keys(cost)) {
-		s.send(s.PoolCost, usd(cost[pool]), pool)
+		s.send(s.PoolCost, explain.USD(cost[pool]), pool)
 	}
 }
 
@@ -156,7 +157,7 @@ func (s sending) offerings(snap *model.Snapshot) {
 		if sale[at].available {
 			available = 1
 		}
-		s.send(s.OfferingPrice, usd(sale[at].price), at.instanceType, at.capacityType, at.zone)
+		s.send(s.OfferingPrice, explain.USD(sale[at].price), at.instanceType, at.capacityType, at.zone)
 		s.send(s.OfferingAvailable, available, at.instanceType, at.capacityType, at.zone)
 	}
 }

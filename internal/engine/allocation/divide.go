@@ -20,8 +20,8 @@ var accelerators = [...]string{
 	"google.com/tpu",        // https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 }
 
-// IsAccelerator reports whether a resource counts accelerators or parts of them.
-func IsAccelerator(resource string) bool {
+// isAccelerator reports whether a resource counts accelerators or parts of them.
+func isAccelerator(resource string) bool {
 	return slices.ContainsFunc(accelerators[:], func(prefix string) bool { return strings.HasPrefix(resource, prefix) })
 }
 
@@ -42,7 +42,7 @@ type divider struct {
 func newDivider(resources []string) *divider {
 	d := &divider{priced: []quantity.Resource{quantity.CPU, quantity.Memory}, use: make(quantity.Vector, len(resources))}
 	for r, name := range resources {
-		if IsAccelerator(name) {
+		if isAccelerator(name) {
 			d.priced = append(d.priced, quantity.Resource(r))
 		}
 	}
