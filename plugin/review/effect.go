@@ -74,7 +74,7 @@ func (e *Effect) none() bool {
 func (e *Effect) atRest() string {
 	text := fmt.Sprintf("%.2f USD a month at rest", e.Old.PricePerHour*view.HoursPerMonth)
 	if n := e.Old.Unpriced; n > 0 {
-		text += ", without " + count(n, "node") + " of unknown price"
+		text += ", without " + table.Plural(n, "node") + " of unknown price"
 	}
 	return text
 }
