@@ -97,11 +97,16 @@ func (a *access) guard(next http.Handler) http.Handler {
 	})
 }
 
+// has reports whether a request has a session.
+func (a *access) has(r *http.Request) bool {
+	cookie, err := r.Cookie(cookieName(r.Host))
+	return err == nil && a.known(cookie.Value)
+}
+
 // session lets only requests with a session through.
 func (a *access) session(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		cookie, err := r.Cookie(cookieName(r.Host))
-		if err != nil || !a.known(cookie.Value) {
+		if !a.has(r) {
 			w.WriteHeader(http.StatusUnauthorized)
 			render(w, "entry", entryPage{Title: "Session needed", Failed: true})
 			return

@@ -71,7 +71,7 @@ func showBill(r *request) (*shown, error) {
 	if b.Usage != nil {
 		verb += " --usage"
 	}
-	v := &shown{Command: r.command(verb), Sheet: view.BillSheet(b), Picture: picture.Bill(b, r.width)}
+	v := &shown{Command: r.command(verb), Sheet: view.BillSheet(b), Picture: picture.Bill(b, r.width), Narrow: picture.Bill(b, narrowWidth)}
 	v.Controls = []control{{Name: "by", Label: "By", Value: groupingText(g), Options: r.groupings(g)},
 		{Name: "q", Label: "Filter", Value: r.query.Get("q"), Hint: "namespace, workload"}}
 	if err := v.rightSized(r, b); err != nil {

@@ -95,6 +95,9 @@ func TestBill(t *testing.T) {
 			t.Errorf("the page lacks %s:\n%s", want, page)
 		}
 	}
+	if !strings.Contains(page, `class="inline narrow"`) {
+		t.Error("the page has no picture for narrow screens")
+	}
 	if strings.Contains(page, "<script>") || strings.Contains(page, "used, of requests") {
 		t.Error("the page has the label as markup, or usage that was not asked for")
 	}

@@ -36,6 +36,9 @@ func showFleet(r *request) (*shown, error) {
 	only := picture.Only(marked, mode, r.query.Get("class"))
 	kept := only.Kept()
 	v.Picture, v.Sheet = picture.Fleet(only, mode, r.width), kept.Sheet()
+	if r.scriptless {
+		v.Narrow = picture.Fleet(only, mode, narrowWidth)
+	}
 	if mode != picture.Workload {
 		v.Picture.Legend = picture.Legend(marked, mode) // of all classes, so that another one can be chosen
 	}
@@ -91,7 +94,10 @@ func (v *shown) describe(r *request, kept *view.Fleet, text string) {
 		plural(len(kept.Nodes), "node"), plural(pods, "pod"), price)
 	switch {
 	case r.reading.Empty():
-		v.Empty = "There are no nodes, pods or pools. If the cluster has some, see whether the kubeconfig names the right one."
+		v.Empty = "The files have no nodes, pods or pools."
+		if r.server.options.Live {
+			v.Empty = "There are no nodes, pods or pools. If the cluster has some, see whether the kubeconfig names the right one."
+		}
 	case len(kept.Nodes) == 0:
 		v.Empty = fmt.Sprintf("No node, and no pod on a node, matches the filter %q.", text)
 	case strings.TrimSpace(text) != "":

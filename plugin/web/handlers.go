@@ -28,6 +28,8 @@ type request struct {
 	reading  *reading
 	width    int
 	patience time.Duration
+	// scriptless is a document in which no script paints pictures for the width of the screen.
+	scriptless bool
 }
 
 // shown is a view: a picture and a table of the same rows.

@@ -25,7 +25,7 @@ func TestEmpty(t *testing.T) {
 			}
 		}
 	}
-	if page, _ := c.get("/fleet"); !strings.Contains(page, "There are no nodes, pods or pools.") {
+	if page, _ := c.get("/fleet"); !strings.Contains(page, "The files have no nodes, pods or pools.") {
 		t.Error("the page does not say that there is nothing")
 	}
 }
@@ -118,6 +118,11 @@ func TestLongQueries(t *testing.T) {
 	if page, answer := c.get("/nosuch"); answer.StatusCode != http.StatusNotFound || !strings.Contains(page, `<a href="/fleet">Go to the fleet</a>`) ||
 		!strings.Contains(page, "There is no such page: want one of fleet, pools,") {
 		t.Errorf("a page that does not exist is answered with %s:\n%s", answer.Status, page)
+	}
+	for _, path := range []string{"/nosuch", "/fleet?q=" + strings.Repeat("x", mostQuery)} {
+		if page, _ := c.get(path); strings.Contains(page, "being computed") || !strings.Contains(page, `data-ready="none"`) {
+			t.Errorf("%.20s has figures that are never computed:\n%s", path, page)
+		}
 	}
 	answer := c.do(http.MethodPost, "/what-if", url.Values{"yaml": {strings.Repeat("x", mostChange)}}, nil)
 	if answer.StatusCode != http.StatusRequestURITooLong {

@@ -139,7 +139,9 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, at *r
 	q := r.URL.Query()
 	p := &page{Name: name, Source: s.options.Source, Live: s.options.Live, shown: v, Refresh: v.Waiting != "",
 		Follow: s.options.Live && q.Get("follow") != "0"}
-	p.CostNames = costNames()
+	if name != "" && v.Problem == "" || at != nil {
+		p.CostNames = costNames()
+	}
 	p.FollowURL = with(name, q, "follow", map[bool]string{true: "0"}[p.Follow])
 	s.mu.Lock()
 	p.Stale = s.stale()

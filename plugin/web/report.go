@@ -67,8 +67,10 @@ func NewReport(ctx context.Context, o *offline.Overview, source string, examined
 	}
 	r := &Report{Source: source, At: p.At, PriceSource: p.PriceSource, Cost: p.Cost, Incomplete: p.Incomplete,
 		Problems: p.Problems, cost: cost}
+	server := &Server{options: Options{Live: examined != nil}} // the doctor examines live clusters
 	for _, of := range reported {
-		v, err := of.show(&request{ctx: ctx, query: of.query, server: &Server{}, reading: at, width: usualWidth, patience: noTimeout})
+		v, err := of.show(&request{ctx: ctx, query: of.query, server: server, reading: at, width: usualWidth, patience: noTimeout,
+			scriptless: true})
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("computing the view %q: %w", of.name, err)

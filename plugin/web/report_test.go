@@ -2,17 +2,19 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/karpenter-go/karpenter/plugin/offline"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
 // TestOneMeaning checks that the head of a report and the view of the plan count the same steps and the same saving, that each
-// step saves what the total falls by, and that one of a thing is not called several.
+// step saves what the total falls by, and that one of a thing is not called several. Each picture has a layout for narrow screens.
 func TestOneMeaning(t *testing.T) {
 	o := overview(t, cluster())
 	report, err := NewReport(t.Context(), o, "here", nil)
@@ -43,6 +45,11 @@ func TestOneMeaning(t *testing.T) {
 			t.Errorf("got %q, want %q", text, want)
 		}
 	}
+	for _, s := range report.Sections {
+		if s.Picture != nil && (s.Narrow == nil || s.Narrow.Width != narrowWidth) {
+			t.Errorf("the picture of %s has no layout for narrow screens", s.Name)
+		}
+	}
 	var out bytes.Buffer
 	if err := report.WriteMarkdown(&out); err != nil {
 		t.Fatal(err)
@@ -51,5 +58,28 @@ func TestOneMeaning(t *testing.T) {
 	fmt.Fprintln(&out, facts)
 	if found := regexp.MustCompile(`\b1 (nodes|pods|steps|sets)\b.*`).FindString(out.String()); found != "" {
 		t.Errorf("found %q", found)
+	}
+}
+
+// TestEmptyFiles checks that files without nodes are not said to be a cluster.
+func TestEmptyFiles(t *testing.T) {
+	o := overview(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
+	report, err := NewReport(t.Context(), o, "here", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := Options{Live: true, Source: "test", Read: func(context.Context) (*offline.Overview, error) { return o, nil }}
+	_, cluster := serve(t, live)
+	live.Live = false
+	_, files := serve(t, live)
+	page, _ := cluster.get("/fleet")
+	if want := "see whether the kubeconfig names the right one"; !strings.Contains(page, want) {
+		t.Errorf("the page of a cluster lacks %q", want)
+	}
+	page, _ = files.get("/fleet")
+	for name, text := range map[string]string{"page": page, "report": report.Sections[5].Empty} {
+		if !strings.Contains(text, "The files have no nodes, pods or pools.") || strings.Contains(text, "kubeconfig") {
+			t.Errorf("the %s of files says %s", name, text)
+		}
 	}
 }

@@ -119,7 +119,13 @@ var assets embed.FS
 // Handler returns the handler of all addresses.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { render(w, "entry", entryPage{Title: "Opening the page"}) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		if s.access.has(r) {
+			http.Redirect(w, r, "/fleet#", http.StatusSeeOther) // without the token of the address
+			return
+		}
+		render(w, "entry", entryPage{Title: "Opening the page"})
+	})
 	mux.HandleFunc("POST /session", s.access.open)
 	for name, kind := range map[string]string{"page.js": "text/javascript", "entry.js": "text/javascript",
 		"page.css": "text/css", "icon.svg": "image/svg+xml"} {

@@ -184,6 +184,9 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tt.name, tt.got, tt.want)
 		}
 	}
+	if answer := c.do("GET", "/", nil, nil); answer.StatusCode != 303 || answer.Header.Get("Location") != "/fleet#" {
+		t.Errorf("the root is answered with %s, to %q", answer.Status, answer.Header.Get("Location"))
+	}
 	first := s.access.token
 	if again := status(stranger, "POST", "/session", url.Values{"token": {first}}, nil); again != 303 {
 		t.Errorf("the second token is answered with %d", again)

@@ -88,6 +88,9 @@ func (v *shown) showPlan(r *request, plan *view.Plan) {
 		moved += plan.Steps[i].Moved
 	}
 	g := plan.Gains()
+	if r.scriptless {
+		v.Narrow = picture.Plan(plan, step, narrowWidth)
+	}
 	v.Picture, v.Sheet = picture.Plan(plan, step, r.width), plan.Sheet()
 	v.Lead = fmt.Sprintf("%s %s %.2f USD an hour, %.0f a month. ", plural(g.Removals, "step"), verb(g.Removals, "save"), g.Saving,
 		g.Saving*view.HoursPerMonth)
