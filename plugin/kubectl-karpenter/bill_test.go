@@ -181,8 +181,8 @@ func TestBillRows(t *testing.T) {
 	}
 }
 
-// TestUnknownPrice checks that a row whose pods are all on nodes of unknown price does not look free, in the table of top, the
-// views of the page and the report, and neither do the nodes in what keeps from saving.
+// TestUnknownPrice checks that a row whose pods are all on nodes of unknown price does not look free, in the table of
+// top, the views of the page and the report, and neither do the nodes in what keeps from saving.
 func TestUnknownPrice(t *testing.T) {
 	fleet, err := os.ReadFile("../../docs/cost/fleet.yaml")
 	if err != nil {

@@ -81,8 +81,8 @@ func (o *Overview) Zones() []string {
 	return slices.DeleteFunc(slices.Compact(list), func(zone string) bool { return zone == "" })
 }
 
-// replacePools reads the manifests of pools, and puts each in the place of the pool of its name, or beside the others. One that
-// says what the pool is already changes nothing.
+// replacePools reads the manifests of pools, and puts each in the place of the pool of its name, or beside the others.
+// One that says what the pool is already changes nothing.
 func (o *Manifests) replacePools(manifests string) error {
 	next, named := documentsOf([]byte(manifests)), map[string]bool{}
 	for {

@@ -216,8 +216,8 @@ func (f *Fleet) Filter(text string) *Fleet {
 	return &kept
 }
 
-// billed returns the fleet whose totals are those of the rows of its bill: of the whole fleet, and with a filter the pods and the
-// price of the rows beside it.
+// billed returns the fleet whose totals are those of the rows of its bill: of the whole fleet, and with a filter the
+// pods and the price of the rows beside it.
 func (f *Fleet) billed() *Fleet {
 	if f.whole == nil || f.Bill == nil || f.Bill.Shown == nil {
 		return f

@@ -13,8 +13,9 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
 
-// TestOneMeaning checks that the head of a report and the view of the plan count the same steps and the same saving, that each
-// step saves what the total falls by, and that one of a thing is not called several. Each picture has a layout for narrow screens.
+// TestOneMeaning checks that the head of a report and the view of the plan count the same steps and the same saving,
+// that each step saves what the total falls by, and that one of a thing is not called several. Each picture has a layout
+// for narrow screens.
 func TestOneMeaning(t *testing.T) {
 	o := overview(t, cluster())
 	report, err := NewReport(t.Context(), o, "here", nil)

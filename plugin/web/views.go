@@ -102,7 +102,8 @@ func (v *shown) showPlan(r *request, plan *view.Plan) {
 	if plan.Homeless > 0 {
 		v.Lead += " Without a place: " + plural(plan.Homeless, "pod") + "."
 	}
-	v.Extra = map[string]any{"before": plan.Before, "after": plan.After, "podsMoved": moved, "savingPerHour": plan.Before.Price - plan.After.Price}
+	v.Extra = map[string]any{"before": plan.Before, "after": plan.After, "podsMoved": moved,
+		"savingPerHour": plan.Before.Price - plan.After.Price}
 	if len(plan.Steps) > 0 {
 		v.Scrubber = &scrubber{Step: step, Of: len(plan.Steps), Text: stepText(plan, step)}
 	}

@@ -93,8 +93,8 @@ type Step struct {
 	Shares map[string]Shares
 }
 
-// Append adds a step, whose Saving follows from the prices of the nodes. What a command is judged by also has the price of
-// moving and the overhead of a node.
+// Append adds a step, whose Saving follows from the prices of the nodes. What a command is judged by also has the price
+// of moving and the overhead of a node.
 func (p *Plan) Append(s Step) {
 	before := p.Before.Price
 	if last := len(p.Steps) - 1; last >= 0 {
@@ -104,8 +104,8 @@ func (p *Plan) Append(s Step) {
 	p.Steps = append(p.Steps, s)
 }
 
-// Gains are what the steps of a plan do, in USD per hour: Removals steps remove nodes and save Saving, in sum, and Launches
-// steps give pending pods a node, for Cost.
+// Gains are what the steps of a plan do, in USD per hour: Removals steps remove nodes and save Saving, in sum, and
+// Launches steps give pending pods a node, for Cost.
 type Gains struct {
 	Removals, Launches int
 	Saving, Cost       float64

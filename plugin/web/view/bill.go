@@ -20,7 +20,8 @@ func BillSheet(b *bill.Bill) *Sheet {
 	}
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		pods, prices := Cell{r.PodsText(), float64(r.Pods), true}, []Cell{Money(r.PerHour.Float(), 4), Money(r.PerMonth.Float(), 2), Percent(b.Share(r))}
+		pods := Cell{r.PodsText(), float64(r.Pods), true}
+		prices := []Cell{Money(r.PerHour.Float(), 4), Money(r.PerMonth.Float(), 2), Percent(b.Share(r))}
 		if r.Unpriced() {
 			prices = []Cell{Words(bill.Unknown), Words(bill.Unknown), Words(bill.Unknown)}
 		}
