@@ -99,6 +99,7 @@ type Command struct {
 
 	kinds, capacities []string // of the nodes, as far as upstream's line has them
 	reconcile         string
+	new               int // nodes, as far as upstream's line counts them
 }
 
 // consolidates reports whether the command was for cost.

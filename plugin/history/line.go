@@ -55,6 +55,7 @@ type line struct {
 	PodCount     int         `json:"pod-count"`
 	Disrupted    []disrupted `json:"disrupted-nodes"`
 	Replaced     []disrupted `json:"replacement-nodes"`
+	NewNodes     int         `json:"replacement-node-count"`
 	Kind         string      `json:"messageKind"`
 	Notice       string      `json:"notice"`
 }

@@ -34,7 +34,7 @@ type identity struct {
 	at                           time.Time
 	step                         step
 	claim, node, command, detail string
-	pods                         int
+	pods, nodes                  int
 }
 
 // Read adds the lines of a stream, of which several may be of one log: in any order, and with lines that others have
@@ -90,7 +90,8 @@ func (l *Log) add(text string) {
 		return
 	}
 	e.clean()
-	id := identity{at: e.at, step: e.step, claim: e.claim, node: e.node, command: e.commandID, detail: e.detail, pods: e.pods.count}
+	id := identity{at: e.at, step: e.step, claim: e.claim, node: e.node, command: e.commandID, detail: e.detail, pods: e.pods.count,
+		nodes: e.nodes}
 	if l.seen[id] {
 		l.Repeated++
 		return

@@ -155,7 +155,7 @@ var commandColumns = []table.Column[*Command]{
 	{Title: "REASON", Cell: func(c **Command) string { return (*c).Reason }},
 	{Title: "NODES", Least: 14, Cell: func(c **Command) string { return (*c).nodes() }},
 	{Title: "PODS", Right: true, Cell: func(c **Command) string { return strconv.Itoa((*c).Pods) }},
-	{Title: "NEW", Right: true, Cell: func(c **Command) string { return strconv.Itoa(len((*c).Replacements)) }},
+	{Title: "NEW", Right: true, Cell: func(c **Command) string { return strconv.Itoa(max((*c).new, len((*c).Replacements))) }},
 	{Title: "SAVES USD/H", Right: true, Cell: func(c **Command) string { return price((*c).SavingPerHour) }},
 	{Title: "SAVED USD", Right: true, Cell: func(c **Command) string { return price((*c).Saved) }},
 	{Title: "COMMAND", Cell: func(c **Command) string { return orUnknown((*c).ID) }},

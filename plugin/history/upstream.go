@@ -62,7 +62,7 @@ func textCommand(l *line, m []string) *Command {
 
 // listedCommand returns the command of a line whose keys name the nodes, as upstream writes it from 1.5 on.
 func listedCommand(l *line) *Command {
-	c := &Command{ID: l.CommandID2, Time: l.when(), Reason: upstreamReason(l.Reason), Decision: l.Decision, Pods: l.PodCount,
+	c := &Command{ID: l.CommandID2, Time: l.when(), Reason: upstreamReason(l.Reason), Decision: l.Decision, Pods: l.PodCount, new: l.NewNodes,
 		reconcile: l.ReconcileID}
 	for _, d := range l.Disrupted {
 		c.Nodes, c.NodeClaims = append(c.Nodes, string(d.Node)), append(c.NodeClaims, string(d.NodeClaim))
