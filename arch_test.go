@@ -581,8 +581,9 @@ var importRules = []importRule{
 		because: "the verdict on a change is the same wherever manifests and fleets were read: objects are their JSON, fleets their figures",
 	},
 	{
-		from:    "./plugin/history",
-		only:    append([]string{"bufio", "encoding/json", "io", "regexp", "./plugin/bill", "./plugin/table"}, pureStandard...),
+		from: "./plugin/history",
+		only: append([]string{"bufio", "encoding/json", "io", "regexp", "k8s.io/apimachinery/pkg/util/duration", "./plugin/bill", "./plugin/table"},
+			pureStandard...), // duration is the form of kubectl's ages
 		because: "the same lines say the same anywhere: where a log is read, and what the flags are, is not known here",
 	},
 	{

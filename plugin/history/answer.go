@@ -197,12 +197,12 @@ func (v *View) selects(c *Command) bool {
 	return v.matches(slices.Concat(c.Nodes, c.NodeClaims, []string{c.ID, c.Reason, c.Decision})...)
 }
 
-// NodeLife is the answer about one node.
-type NodeLife struct {
+// NodeRecords is the answer about one node.
+type NodeRecords struct {
 	Head
 
-	// Lives are those of all nodes with the name, the last one last.
-	Lives []*Node `json:"lives"`
+	// Records are those of all nodes with the name, the last one last.
+	Records []*Node `json:"records"`
 }
 
 // MissingError says that the log does not name an object. Known are the names that it has.
@@ -221,24 +221,24 @@ func (v *View) missing(object string, known []string) error {
 	return &MissingError{object, known}
 }
 
-// Node returns the life of a node, by its name or that of its claim.
-func (v *View) Node(name string) (*NodeLife, error) {
-	a := &NodeLife{Head: v.head()}
+// Node returns what the log has of a node, by its name or that of its claim.
+func (v *View) Node(name string) (*NodeRecords, error) {
+	a := &NodeRecords{Head: v.head()}
 	var names []string
 	for _, n := range v.past.Nodes {
 		if n.Node == name || n.NodeClaim == name {
-			a.Lives = append(a.Lives, n)
+			a.Records = append(a.Records, n)
 		}
 		names = append(names, n.Node, n.NodeClaim)
 	}
-	if len(a.Lives) == 0 {
+	if len(a.Records) == 0 {
 		return nil, v.missing("a node "+name, names)
 	}
 	return a, nil
 }
 
-// PodLife is the answer about one pod.
-type PodLife struct {
+// PodRecords is the answer about one pod.
+type PodRecords struct {
 	Head
 
 	Pod    string     `json:"pod"`
@@ -266,8 +266,8 @@ const (
 )
 
 // Pod returns where a pod was, by its name NAMESPACE/NAME.
-func (v *View) Pod(name string) (*PodLife, error) {
-	a := &PodLife{Head: v.head(), Pod: name}
+func (v *View) Pod(name string) (*PodRecords, error) {
+	a := &PodRecords{Head: v.head(), Pod: name}
 	var names []string
 	for _, n := range v.past.Nodes {
 		stage := PodStage{Node: n.Node, NodeClaim: n.NodeClaim, machine: n.machine()}

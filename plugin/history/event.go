@@ -13,19 +13,19 @@ type step int
 
 // The steps of a node, in the order in which they follow each other.
 const (
-	found       step = iota + 1 // upstream's plan has pods for new nodes
-	created                     // the NodeClaim exists
-	failed                      // the cloud does not launch a machine
-	launched                    // the machine exists
-	registered                  // the node has joined
-	initialized                 // the node takes pods
-	disrupting                  // a command removes nodes
-	abandoned                   // the command is rolled back
-	condemned                   // the NodeClaim is deleted without a command
-	draining                    // the drain begins
-	drained                     // the drain has ended
-	nodeGone                    // the Node object is gone
-	deleted                     // the machine and the NodeClaim are gone
+	found        step = iota + 1 // upstream's plan has pods for new nodes
+	created                      // the NodeClaim exists
+	failed                       // the cloud does not launch a machine
+	launched                     // the machine exists
+	registered                   // the node has joined
+	initialized                  // the node takes pods
+	disrupting                   // a command removes nodes
+	abandoned                    // the command is rolled back
+	claimDeleted                 // the NodeClaim is deleted without a command
+	draining                     // the drain begins
+	drained                      // the drain has ended
+	nodeGone                     // the Node object is gone
+	deleted                      // the machine and the NodeClaim are gone
 )
 
 // event is what a line says.

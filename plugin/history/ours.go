@@ -34,7 +34,7 @@ func eventOf(l *line) *event {
 	case e.step == disrupting || e.step == abandoned:
 		e.command = commandOf(l)
 	case strings.HasPrefix(l.Message, "deleted a claim"):
-		e.step, e.detail = condemned, strings.TrimSpace(l.Message+" "+l.Cause)
+		e.step, e.detail = claimDeleted, strings.TrimSpace(l.Message+" "+l.Cause)
 	case e.step == deleted:
 		e.lifetime, _ = time.ParseDuration(l.Lifetime) // 0 if there is none
 	case e.step == 0:

@@ -9,7 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
-// Node is the life of a node, as far as the log has it. Times are nil where it does not.
+// Node is what the log has of a node. Times are nil where it does not.
 type Node struct {
 	NodeClaim    string `json:"nodeClaim,omitempty"`
 	Node         string `json:"node,omitempty"`
@@ -98,7 +98,7 @@ func (p *Past) add(e *event) {
 	}
 }
 
-// node returns the node that an event is about. A name of a claim that is gone begins another life.
+// node returns the node that an event is about. A name of a claim that is gone begins another node.
 func (p *Past) node(e *event) *Node {
 	n := p.byClaim[e.claim]
 	if n == nil && e.node != "" {
@@ -158,7 +158,7 @@ func (p *Past) advance(n *Node, e *event) {
 		first(&n.Registered)
 	case initialized:
 		first(&n.Initialized)
-	case condemned:
+	case claimDeleted:
 		first(&n.Leaving)
 		n.Reason, n.Detail, n.RemovedBy, n.command = e.reason, e.detail, "", nil
 	case draining:

@@ -88,7 +88,7 @@ func TestSpanOfCutLog(t *testing.T) {
 		answers := func(v *View) string {
 			nodes, commands := v.Nodes(), v.Commands()
 			nodes.Head, commands.Head = Head{}, Head{} // which lines were read differs
-			return nodes.Text(80) + Lives(nodes.Nodes) + commands.Text(80)
+			return nodes.Text(80) + Timelines(nodes.Nodes) + commands.Text(80)
 		}
 		if diff := cmp.Diff(answers(read(t, ends[end]).View(Query{})), answers(whole.View(Query{Until: end}))); diff != "" {
 			t.Errorf("until %v (-cut +until):\n%s", end, diff)

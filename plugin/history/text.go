@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/table"
@@ -51,25 +52,11 @@ func sum(u *bill.USD) string {
 	return u.Text(4) + " USD"
 }
 
-// duration returns a time in the two largest of its units.
-func duration(d time.Duration) string {
-	switch s := int64(d.Round(time.Second) / time.Second); {
-	case s < 60:
-		return fmt.Sprintf("%ds", s)
-	case s < 3600:
-		return fmt.Sprintf("%dm%02ds", s/60, s%60)
-	case s < 48*3600:
-		return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
-	default:
-		return fmt.Sprintf("%dd%02dh", s/86400, s%86400/3600)
-	}
-}
-
 func (n *Node) paidFor() string {
 	if n.PaidSeconds == nil {
 		return unknown
 	}
-	return duration(time.Duration(*n.PaidSeconds) * time.Second)
+	return duration.HumanDuration(time.Duration(*n.PaidSeconds) * time.Second)
 }
 
 // left says in a word why the node left.
@@ -253,162 +240,4 @@ func (a *Hours) Names() []string {
 		names = append(names, h.From.Format(time.RFC3339))
 	}
 	return names
-}
-
-// Text returns the answer as lines that fit a width in characters, 0 for unlimited.
-func (a *NodeLife) Text(width int) string {
-	return table.Wrap(a.span()+Lives(a.Lives), width, 21)
-}
-
-// Names returns the node.
-func (a *NodeLife) Names() []string { return namesOf(a.Lives) }
-
-// Lives returns what happened to nodes as lines, each after an empty line; empty without nodes.
-func Lives(nodes []*Node) string {
-	text := ""
-	for _, n := range nodes {
-		text += "\n" + n.timeline()
-	}
-	return text
-}
-
-// timeline returns what happened to the node as lines.
-func (n *Node) timeline() string {
-	head := "node " + n.Name()
-	if n.Node != "" && n.NodeClaim != "" && n.Node != n.NodeClaim {
-		head += ", nodeclaim " + n.NodeClaim
-	}
-	if n.NodePool != "" {
-		head += ", pool " + n.NodePool
-	}
-	text := head + "\n"
-	if m := n.machine(); m != "" {
-		text += m
-		if n.PricePerHour != nil {
-			text += ", " + n.PricePerHour.Text(4) + " USD per hour"
-		}
-		text += "\n"
-	}
-	if n.BeforeLog {
-		text += "launched before the log begins\n"
-	}
-	for _, s := range n.stages() {
-		text += s.at.Format(second) + "  " + s.text + "\n"
-	}
-	if n.PaidSeconds != nil {
-		text += "paid for " + n.paidFor()
-		if n.Cost != nil {
-			text += ": " + n.Cost.Text(4) + " USD"
-		}
-		text += "\n"
-	}
-	return text
-}
-
-type stage struct {
-	at   time.Time
-	text string
-}
-
-// stages returns the steps of the node in the order of their time.
-func (n *Node) stages() []stage {
-	var list []stage
-	add := func(at *time.Time, text string) {
-		if at != nil {
-			list = append(list, stage{*at, text})
-		}
-	}
-	if !n.BeforeLog {
-		add(n.Created, "created"+because(n.LaunchedFor, n.LaunchedBy)+n.Pods.list(" for "))
-	}
-	add(n.Launched, "launched")
-	add(n.Registered, "joined the cluster")
-	add(n.Initialized, "ready for pods")
-	leaves := "leaves" + because(n.Reason, n.RemovedBy)
-	if n.failed {
-		leaves = "cannot be launched" + because(n.Reason, "")
-	}
-	if n.Detail != "" {
-		leaves += ": " + n.Detail
-	}
-	add(n.Leaving, leaves)
-	add(n.Draining, "drain begins"+n.Evicted.list(", evicts "))
-	add(n.Drained, "drained")
-	add(n.gone, "Node object removed")
-	gone := "machine is gone"
-	if n.failed {
-		gone = "removed; no machine was launched"
-	}
-	if n.Leaving == nil && n.Reason != "" {
-		gone += because(n.Reason, "")
-	}
-	add(n.Deleted, gone)
-	slices.SortStableFunc(list, func(a, b stage) int { return a.at.Compare(b.at) })
-	return list
-}
-
-func because(reason, command string) string {
-	switch {
-	case reason == "" && command == "":
-		return ""
-	case command == "":
-		return " (" + reason + ")"
-	}
-	return fmt.Sprintf(" (%s, command %s)", orUnknown(reason), command)
-}
-
-// shownPods is how many pods a sentence names.
-const shownPods = 8
-
-// list returns the pods after some words; empty if there are none.
-func (p *Pods) list(before string) string {
-	if p == nil {
-		return ""
-	}
-	text := before + table.Plural(p.Count, "pod")
-	if p.Nodes > 1 {
-		text += fmt.Sprintf(" of %d new nodes", p.Nodes)
-	}
-	shown := p.Names[:min(len(p.Names), shownPods)]
-	if len(shown) > 0 {
-		text += ": " + strings.Join(shown, ", ")
-		if more := p.Count - len(shown); more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-	}
-	return text
-}
-
-// Text returns the answer as lines that fit a width in characters, 0 for unlimited.
-func (a *PodLife) Text(width int) string {
-	return table.Wrap(a.span()+"\npod "+a.Pod+Stages(a.Stages), width, 21)
-}
-
-// Names returns the pod.
-func (a *PodLife) Names() []string { return []string{"pod/" + a.Pod} }
-
-// Stages returns what happened to a pod as lines, after an empty line; empty without stages.
-func Stages(stages []PodStage) string {
-	text := ""
-	for _, s := range stages {
-		name := s.Node
-		if name == "" {
-			name = "of nodeclaim " + s.NodeClaim
-		}
-		if s.machine != "" {
-			name += " (" + s.machine + ")"
-		}
-		what := "evicted from node " + name
-		if s.What == launchedFor {
-			what = "node " + name + " was launched for it"
-			if s.Nodes > 1 {
-				what = fmt.Sprintf("node %s was launched, one of %d for it and other pods", name, s.Nodes)
-			}
-		}
-		text += s.Time.Format(second) + "  " + what + because(s.Reason, s.CommandID) + "\n"
-	}
-	if text != "" {
-		text = "\n" + text
-	}
-	return text
 }

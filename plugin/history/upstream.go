@@ -34,7 +34,7 @@ func upstream(l *line, e *event) *event {
 	case l.Message == "computed new nodeclaim(s) to fit pod(s)" || l.Message == "computed new machine(s) to fit pod(s)":
 		e.step, e.nodes, e.pods = found, max(l.Claims, 1), podList{count: l.Pods.count}
 	case strings.HasPrefix(l.Message, "initiating delete") && e.known():
-		e.step, e.reason, e.detail = condemned, snake(cmp.Or(l.Kind, "interruption")), l.Message
+		e.step, e.reason, e.detail = claimDeleted, snake(cmp.Or(l.Kind, "interruption")), l.Message
 	case (l.Message == "failed launching nodeclaim" || strings.HasPrefix(l.Message, "insufficient capacity")) && e.claim != "":
 		e.step, e.reason, e.detail = failed, "insufficient_capacity", cmp.Or(l.Error, l.Message)
 		if !strings.Contains(e.detail, "insufficient capacity") {

@@ -43,11 +43,11 @@ func (e *explanation) pastOfNode(name string) ([]*history.Node, error) {
 	if past == nil {
 		return nil, err
 	}
-	life, err := past.Node(name)
+	records, err := past.Node(name)
 	if err != nil {
 		return nil, e.tellMissing(err)
 	}
-	return life.Lives, nil
+	return records.Records, nil
 }
 
 // pastOfPod returns what the logs say about a pod, as pastOfNode does about a node.
@@ -56,11 +56,11 @@ func (e *explanation) pastOfPod(name string) ([]history.PodStage, error) {
 	if past == nil {
 		return nil, err
 	}
-	life, err := past.Pod(name)
+	records, err := past.Pod(name)
 	if err != nil {
 		return nil, e.tellMissing(err)
 	}
-	return life.Stages, nil
+	return records.Stages, nil
 }
 
 // tellMissing says that the log does not name the object: what the cluster shows is the answer then.

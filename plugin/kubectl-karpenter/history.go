@@ -50,7 +50,7 @@ one log or of several replicas, in any order.`,
 	}
 	p.addFlags(command)
 	command.Flags().StringVar(&p.by, "by", "", "hour or day: what each cost, in place of the nodes")
-	command.AddCommand(newPastCommand("node NAME", "Show the life of a node, by its name or that of its NodeClaim",
+	command.AddCommand(newPastCommand("node NAME", "Show what happened to a node, by its name or that of its NodeClaim",
 		"  kubectl karpenter history node default-x7k2p --live", nodeOfPast),
 		newPastCommand("pod NAMESPACE/NAME", "Show which nodes were launched for a pod, and which it was evicted from",
 			"  kubectl karpenter history pod shop/web-0 -f karpenter.log", podOfPast),

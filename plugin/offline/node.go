@@ -262,7 +262,7 @@ func (d *DisruptDecision) alone(n *model.Node) *AloneOutcome {
 }
 
 // Text returns the outcome as the lines that explain prints.
-func (o *NodeOutcome) Text() string { return o.result() + history.Lives(o.Past) }
+func (o *NodeOutcome) Text() string { return o.result() + history.Timelines(o.Past) }
 
 // result returns the lines about the node as it is.
 func (o *NodeOutcome) result() string {
