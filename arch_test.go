@@ -582,8 +582,8 @@ var importRules = []importRule{
 	},
 	{
 		from: "./plugin/history",
-		only: append([]string{"bufio", "encoding/json", "io", "regexp", "k8s.io/apimachinery/pkg/util/duration", "./plugin/bill", "./plugin/table"},
-			pureStandard...), // duration is the form of kubectl's ages
+		only: append([]string{"bufio", "encoding/json", "io", "regexp", "k8s.io/apimachinery/pkg/util/duration", "./plugin/bill",
+			"./plugin/table"}, pureStandard...), // duration is the form of kubectl's ages
 		because: "the same lines say the same anywhere: where a log is read, and what the flags are, is not known here",
 	},
 	{

@@ -93,7 +93,8 @@ func (b *Bill) Summary() []string {
 		pods += b.Rows[i].UnknownPrices
 	}
 	if b.UnknownPrices > 0 {
-		lines = append(lines, fmt.Sprintf("without %s of unknown price and %s on them", table.Plural(b.UnknownPrices, "node"), table.Plural(pods, "pod")))
+		lines = append(lines, fmt.Sprintf("without %s of unknown price and %s on them",
+			table.Plural(b.UnknownPrices, "node"), table.Plural(pods, "pod")))
 	}
 	if b.Unmanaged > 0 {
 		lines = append(lines, fmt.Sprintf("without %s that no NodePool launched, and their pods", table.Plural(b.Unmanaged, "node")))

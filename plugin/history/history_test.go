@@ -244,7 +244,8 @@ func TestWorked(t *testing.T) {
 	if n := within.Nodes().Nodes; len(n) != 1 || n[0].NodeClaim != "b" {
 		t.Errorf("since 11:30: %d nodes", len(n))
 	}
-	if h := within.Hours(time.Hour).Hours; len(h) != 2 || h[0].Cost != bill.USDOf(0.05) || h[0].Saved != bill.USDOf(0.1) || h[0].mean() != "1.0" {
+	if h := within.Hours(time.Hour).Hours; len(h) != 2 || h[0].Cost != bill.USDOf(0.05) || h[0].Saved != bill.USDOf(0.1) ||
+		h[0].mean() != "1.0" {
 		t.Errorf("since 11:30: %+v", h)
 	}
 	if c := l.View(Query{Filter: "C1"}).Commands().Commands; len(c) != 1 || c[0].ID != "c1" {

@@ -62,7 +62,8 @@ func TestSpan(t *testing.T) {
 	if diff := cmp.Diff([]string{"leaving", ""}, left); diff != "" {
 		t.Errorf("LEFT until 11:10 (-want +got):\n%s", diff)
 	}
-	if _, err := l.View(Query{Until: at("10:29")}).Node("b"); err == nil || err.Error() != "the log does not name a node b until 2026-05-01 10:29:00" {
+	_, err := l.View(Query{Until: at("10:29")}).Node("b")
+	if err == nil || err.Error() != "the log does not name a node b until 2026-05-01 10:29:00" {
 		t.Errorf("b until 10:29: %v", err)
 	}
 }
