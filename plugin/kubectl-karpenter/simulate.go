@@ -193,6 +193,9 @@ func (s *simulation) run(ctx context.Context, in io.Reader, out, progress io.Wri
 	}
 	launches, ofPods := a.(*offline.LaunchAnswer)
 	if ofPods && launches.Pods.Total == 0 && launches.Room == nil {
+		if len(w.Problems) > 0 { // which may be the pending pods
+			return unreadable(w.Problems, progress)
+		}
 		fmt.Fprintln(progress, w.NothingPending())
 	}
 	// 3. Print.

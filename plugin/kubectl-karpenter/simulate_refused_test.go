@@ -2,11 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/karpenter-go/karpenter/plugin/cli"
 	"github.com/karpenter-go/karpenter/plugin/offline"
 )
 
@@ -57,5 +61,23 @@ func TestNodesOfRefusedPools(t *testing.T) {
 				t.Errorf("the pending pod is refused because %q, want %q in it", reason.Message, c.message)
 			}
 		})
+	}
+}
+
+// TestSimulateUnreadableFolder checks that no empty answer is printed if the pending pods may be in a file that cannot
+// be read; what can be decided still is.
+func TestSimulateUnreadableFolder(t *testing.T) {
+	folder := files(t, map[string]string{"b.yaml": poolYAML})
+	if err := os.Symlink("nowhere", filepath.Join(folder, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := simulate(t, "", "-f", folder)
+	if cli.ExitCode(err) != 2 || !strings.Contains(fmt.Sprint(err), "a.yaml: no such file") || out != "" {
+		t.Errorf("without pods: %v\n%s", err, out)
+	}
+	pods := files(t, map[string]string{"web.yaml": webYAML})
+	out, err = simulate(t, "", "-f", folder, "-f", pods)
+	if cli.ExitCode(err) != 2 || !strings.Contains(out, "3 pods") {
+		t.Errorf("with pods: %v\n%s", err, out)
 	}
 }

@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -180,13 +181,23 @@ func newManifests() (*Manifests, error) {
 	}, nil
 }
 
-func (o *remarks) problem(err error) { o.Problems = append(o.Problems, err) }
+// problem adds an error about an object or a file, whatever they are called.
+func (o *remarks) problem(err error) {
+	if shown := visible(err.Error()); shown != err.Error() {
+		err = errors.New(shown)
+	}
+	o.Problems = append(o.Problems, err)
+}
 
 // take adds an object by its kind, and reports whether it is used.
 func (o *Manifests) take(origin string, object runtime.Object, live bool) bool {
 	meta, ok := object.(metav1.Object)
 	if !ok || meta.GetName() == "" {
 		o.problem(fmt.Errorf("%s: metadata.name is missing, want a name", origin))
+		return false
+	}
+	if name := key(meta); visible(name) != name { // which answers would print
+		o.problem(fmt.Errorf("%s: metadata.name: has control characters, which no name has", origin))
 		return false
 	}
 	switch { // as requests for the kind do
@@ -399,7 +410,7 @@ func (o *remarks) passOver(kind schema.GroupVersionKind, note string) {
 	if kind.Group != "" {
 		name += " of " + kind.GroupVersion().String()
 	}
-	o.passed[name+note]++
+	o.passed[visible(name)+note]++
 }
 
 // ignored describes how many objects of which kinds were ignored.

@@ -8,7 +8,9 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +20,20 @@ import (
 
 // OneLine returns the text of an error without line breaks.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// visible returns a text with its control characters but line breaks and tabs as escapes, so that a name in a file
+// cannot move the cursor of a terminal or change its colors.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
 
 // wrongType matches the decoder's error about a value of the wrong JSON type, or a number that is out of range.
 var wrongType = regexp.MustCompile(`cannot unmarshal (\w+)(?: (\S+))? into Go (?:struct field \w*\.(\S+)|value) of type (\S+)`)

@@ -150,8 +150,8 @@ func openedPipe(path string) bool {
 // memory for the expected size.
 func ReadText(in io.Reader, expected, most int64) ([]byte, error) {
 	buffered := bufio.NewReader(in)
-	if head, _ := buffered.Peek(512); bytes.IndexByte(head, 0) >= 0 {
-		return nil, errors.New("has zero bytes, want text: YAML or JSON, as UTF-8")
+	if head, _ := buffered.Peek(512); !isText(head) {
+		return nil, errors.New(notText(head) + ", want YAML or JSON as UTF-8")
 	}
 	var data bytes.Buffer
 	data.Grow(int(expected) + bytes.MinRead)
@@ -165,6 +165,29 @@ func ReadText(in io.Reader, expected, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("is nested more than %d deep", deepestText)
 	}
 	return data.Bytes(), nil
+}
+
+// isText reports whether the beginning of a file can be that of YAML or JSON as UTF-8.
+func isText(head []byte) bool {
+	return bytes.IndexByte(head, 0) < 0 && !bytes.HasPrefix(head, gzipMagic) && !bytes.HasPrefix(head, []byte{0xff, 0xfe}) &&
+		!bytes.HasPrefix(head, []byte{0xfe, 0xff})
+}
+
+// gzipMagic are the first bytes of a file that gzip has compressed (https://www.rfc-editor.org/rfc/rfc1952#section-2.3).
+var gzipMagic = []byte{0x1f, 0x8b}
+
+// notText describes the beginning of a file that is not text. UTF-16 has a byte order mark or, if it is mostly ASCII, a
+// zero byte beside each of the first letters.
+func notText(head []byte) string {
+	zero := bytes.IndexByte(head, 0)
+	switch {
+	case bytes.HasPrefix(head, gzipMagic):
+		return "is compressed with gzip (gunzip -c FILE prints it)"
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), bytes.HasPrefix(head, []byte{0xfe, 0xff}),
+		zero >= 0 && zero < 2 && len(head) > 3 && head[1-zero] != 0 && head[zero+2] == 0 && head[3-zero] != 0:
+		return "is text as UTF-16"
+	}
+	return fmt.Sprintf("is not text (byte 0 at offset %d)", zero)
 }
 
 // objectHead holds the fields that determine how an object is read.
@@ -208,7 +231,7 @@ func (o *Manifests) readAs(implied metav1.TypeMeta, origin string, text []byte) 
 	case strings.HasSuffix(head.Kind, "List"):
 		members := metav1.TypeMeta{APIVersion: head.APIVersion, Kind: strings.TrimSuffix(head.Kind, "List")}
 		for i, item := range head.Items {
-			o.readAs(members, fmt.Sprintf("%s: item %d", origin, i), item)
+			o.readAs(members, fmt.Sprintf("%s: item %d", origin, i+1), item)
 		}
 		return
 	}

@@ -95,8 +95,8 @@ func TestListsOfOneKind(t *testing.T) {
 			""},
 		"with the kind": {list("PodList", "v1", `{"kind":"Pod","apiVersion":"v1",`+pod[1:]) + list("NodePoolList", "karpenter.sh/v1", pool), ""},
 		"a List of any kinds": {list("List", "v1", pod),
-			"standard input: document 1: item 0: apiVersion or kind is missing, want a Kubernetes object"},
-		"not an object": {list("PodList", "v1", `"pod"`), "standard input: document 1: item 0: is a text, want a Kubernetes object"},
+			"standard input: document 1: item 1: apiVersion or kind is missing, want a Kubernetes object"},
+		"not an object": {list("PodList", "v1", `"pod"`), "standard input: document 1: item 1: is a text, want a Kubernetes object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := newManifests()
