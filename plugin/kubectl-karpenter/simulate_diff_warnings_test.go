@@ -18,13 +18,17 @@ func TestSimulateDiffRefuses(t *testing.T) {
 	good := diffPool("general", "base", 999)
 	budget := "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: {selector: {}, SPEC}\n"
 	for name, c := range map[string]struct{ now, want string }{
-		"kind":           {strings.Replace(good, "kind: NodePool", "kind: Nodepool", 1), "kind: is Nodepool, which karpenter.sh does not have, want NodeClaim, NodeOverlay, NodePool; did you mean NodePool?"},
-		"class":          {"apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClas\nmetadata: {name: a}\n", "did you mean EC2NodeClass?"},
-		"quota":          {"apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityQouta\nmetadata: {name: a}\n", "did you mean CapacityQuota?"},
-		"other kind":     {"apiVersion: karpenter.sh/v1\nkind: Deployment\nmetadata: {name: a}\n", "kind: is Deployment"},
-		"empty":          {"", "new.yaml: has no object"},
-		"comment":        {"# helm\n---\n", "new.yaml: has no object"},
-		"negative":       {strings.Replace(budget, "SPEC", "maxUnavailable: -1", 1), "PodDisruptionBudget web: spec.maxUnavailable: is -1"},
+		"kind": {strings.Replace(good, "kind: NodePool", "kind: Nodepool", 1),
+			"kind: is Nodepool, which karpenter.sh does not have, want NodeClaim, NodeOverlay, NodePool; did you mean NodePool?"},
+		"class": {"apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClas\nmetadata: {name: a}\n",
+			"did you mean EC2NodeClass?"},
+		"quota": {"apiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityQouta\nmetadata: {name: a}\n",
+			"did you mean CapacityQuota?"},
+		"other kind": {"apiVersion: karpenter.sh/v1\nkind: Deployment\nmetadata: {name: a}\n", "kind: is Deployment"},
+		"empty":      {"", "new.yaml: has no object"},
+		"comment":    {"# helm\n---\n", "new.yaml: has no object"},
+		"negative": {strings.Replace(budget, "SPEC", "maxUnavailable: -1", 1),
+			"PodDisruptionBudget web: spec.maxUnavailable: is -1"},
 		"both":           {strings.Replace(budget, "SPEC", "maxUnavailable: 1, minAvailable: 1", 1), "want one of the two"},
 		"wrong selector": {strings.Replace(budget, "selector: {}, SPEC", "selector: {matchLabels: {a: -}}", 1), "spec.selector"},
 	} {
@@ -77,7 +81,8 @@ func TestSimulateDiffTells(t *testing.T) {
 		"replicas":        {good + "---\n" + staticPool(2, "a"), good + "---\n" + staticPool(5, "a"), nil, []string{static}},
 		"new static pool": {good, good + "---\n" + staticPool(5, "a"), nil, []string{static}},
 		"same replicas":   {good + "---\n" + staticPool(2, "a"), good + "---\n" + staticPool(2, "a"), nil, nil},
-		"gate":            {good + "---\n" + staticPool(2, "a"), good + "---\n" + staticPool(5, "a"), []string{"--feature-gates", "StaticCapacity=true"}, nil},
+		"gate": {good + "---\n" + staticPool(2, "a"), good + "---\n" + staticPool(5, "a"),
+			[]string{"--feature-gates", "StaticCapacity=true"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := diffOf(t, c.old, c.now, append(c.flags, "-o", "json")...)
