@@ -92,13 +92,15 @@ func (e *UsageError) ExitCode() int { return 2 }
 // NoArguments accepts no arguments. A name that is similar to a verb is suggested.
 func NoArguments(command *cobra.Command, arguments []string) error {
 	if len(arguments) > 0 {
-		if flag := command.Flags().Lookup("filename"); flag != nil {
+		if flag := command.Flags().Lookup("filename"); flag != nil && !command.HasSubCommands() {
 			return UsageErrorf("unexpected argument %q: to read a file or a folder, write -f %s (see `%s --help`)", arguments[0],
 				arguments[0], command.CommandPath())
 		}
 		meant := ""
 		if command.SuggestionsMinimumDistance = 2; len(command.SuggestionsFor(arguments[0])) > 0 {
 			meant = "; did you mean " + command.SuggestionsFor(arguments[0])[0] + "?"
+		} else if command.HasParent() && command.HasSubCommands() {
+			meant = fmt.Sprintf("; want a verb before it, such as `%s %s %s`", command.CommandPath(), command.Commands()[1].Name(), arguments[0])
 		}
 		return UsageErrorf("unexpected argument %q%s (see `%s --help`)", arguments[0], meant, command.CommandPath())
 	}

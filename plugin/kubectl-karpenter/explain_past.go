@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -29,7 +30,7 @@ func (e *explanation) readPast() (*history.View, error) {
 	if e.past != nil || len(e.logs) == 0 {
 		return e.past, nil
 	}
-	log, err := readLogs(e.logs, e.in, e.progress)
+	log, err := readLogs("--log", e.logs, e.in, e.progress)
 	if err != nil {
 		return nil, err
 	}
@@ -90,5 +91,5 @@ func (e *explanation) withPast(err error, verb, name string) error {
 	if !known {
 		return err
 	}
-	return fmt.Errorf("%w; the log has it: %s history %s %s", err, plugin, verb, name)
+	return fmt.Errorf("%w; the log has it: %s history %s %s -f %s", err, plugin, verb, name, strings.Join(e.logs, " -f "))
 }

@@ -182,7 +182,7 @@ func (p *past) runs(answer func(*history.View, string, int) (outcome, error)) fu
 // read reads the log.
 func (p *past) read(ctx context.Context) (*history.Log, error) {
 	if !p.cluster {
-		return readLogs(p.files, p.in, p.progress)
+		return readLogs("-f", p.files, p.in, p.progress)
 	}
 	config, err := p.connection.Config()
 	if err != nil {
@@ -203,12 +203,12 @@ func (p *past) read(ctx context.Context) (*history.Log, error) {
 	return log, nil
 }
 
-// readLogs reads files, - for standard input, as one log.
-func readLogs(files []string, in io.Reader, progress io.Writer) (*history.Log, error) {
+// readLogs reads files, - for standard input, as one log. The flag is the one that names them.
+func readLogs(flag string, files []string, in io.Reader, progress io.Writer) (*history.Log, error) {
 	log := &history.Log{}
 	for _, path := range files {
 		if err := readLog(log, path, in); err != nil {
-			return nil, err
+			return nil, cli.UsageErrorf("%s: %w", flag, err)
 		}
 	}
 	if log.From.IsZero() {
@@ -219,6 +219,9 @@ func readLogs(files []string, in io.Reader, progress io.Writer) (*history.Log, e
 		return nil, cli.UsageErrorf("%s: no line of a log, want JSON or console lines of the controller%s", strings.Join(files, ", "), example)
 	}
 	tellUnread(log, progress)
+	if log.Events == 0 {
+		fmt.Fprintf(progress, "%s: %s: no line is about a node, in a form of the controller that is known\n", plugin, strings.Join(files, ", "))
+	}
 	return log, nil
 }
 
@@ -228,7 +231,7 @@ func readLog(log *history.Log, path string, in io.Reader) error {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return cli.UsageErrorf("-f: %w", err)
+		return err
 	}
 	err = log.Read(file)
 	return errors.Join(err, file.Close())
@@ -266,6 +269,9 @@ func (p *past) query(log *history.Log) (history.Query, error) {
 		} else {
 			return q, cli.UsageErrorf("--%s is %q, want a duration such as 24h, or a time such as 2026-01-31T12:00:00Z", f.name, f.text)
 		}
+	}
+	if q.Since.After(log.Until) {
+		return q, cli.UsageErrorf("--since %s is after the end of the log, %s", p.since, log.Until.Format(time.RFC3339))
 	}
 	if !q.Until.IsZero() && q.Until.Before(q.Since) {
 		return q, cli.UsageErrorf("--until %s is before --since %s", p.until, p.since)
