@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -289,14 +290,16 @@ func (s *Server) costPart(w http.ResponseWriter, r *http.Request) {
 
 // costFacts returns the cost in words.
 func costFacts(c *view.Cost) []fact {
-	month := func(usd float64) string { return fmt.Sprintf("%.0f USD a month", usd*view.HoursPerMonth) }
+	month := func(usd float64) string {
+		return fmt.Sprintf("%d USD a month", int(math.Round(usd*view.HoursPerMonth)))
+	}
 	hour := func(usd float64) string { return fmt.Sprintf("%.2f", usd) }
 	today := fact{"Today, USD/h", hour(c.Price), month(c.Price)}
 	if c.Unpriced > 0 {
 		today.Note += ", without " + plural(c.Unpriced, "node") + " of unknown price"
 	}
 	fresh := fact{"Fresh fleet, USD/h", hour(c.Fresh), plural(c.FreshNodes, "node") + " for the pods that have one"}
-	over := fact{"Over fresh", fmt.Sprintf("%+.0f%%", c.Over()*100), month(max(0, c.Price-c.Fresh))}
+	over := fact{"Over fresh", fmt.Sprintf("%+.0f%%", c.Over()*100), month(c.Price - c.Fresh)}
 	if c.FreshWithout > 0 { // it is no measure then
 		fresh.Value, fresh.Note = "none", fmt.Sprintf("%d of these pods would have no place, such as beyond a limit", c.FreshWithout)
 		over.Value, over.Note = "unknown", "there is no fresh fleet for all pods"
