@@ -2,6 +2,7 @@ package bill
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 )
@@ -22,5 +23,19 @@ func TestMoney(t *testing.T) {
 	}
 	if text, err := json.Marshal(USD(1)); err != nil || string(text) != "0.000000001" {
 		t.Errorf("a nano-USD is %s, %v", text, err)
+	}
+}
+
+// TestRightSizedIsExact checks that a saving and its month are written as the difference of the prices, without the rounding of
+// binary fractions.
+func TestRightSizedIsExact(t *testing.T) {
+	r := RightSized{AtRest: 300_000_000, Fit: 100_000_000, Saving: 200_000_000, SavingPerMonth: USD(200_000_000).PerMonth()}
+	text, err := json.Marshal(&r)
+	want := `{"pods":0,"percentOfUsage":0,"atRestPerHour":0.3,"rightSizedPerHour":0.1,"savingPerHour":0.2,"savingPerMonth":146}`
+	if err != nil || string(text) != want {
+		t.Errorf("got %s, %v, want %s", text, err, want)
+	}
+	if got := r.String(); !strings.HasSuffix(got, "the fleet at rest costs 0.1000 USD per hour in place of 0.3000: 146.00 less per month") {
+		t.Errorf("got %s", got)
 	}
 }

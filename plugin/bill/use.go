@@ -30,38 +30,37 @@ type Usage struct {
 	RightSized *RightSized `json:"rightSized,omitempty"`
 }
 
-// RightSized compares the fleet at rest, as it is and with requests that fit the usage of this moment. Money is in USD per
-// hour.
+// RightSized compares the fleet at rest, as it is and with requests that fit the usage of this moment.
 type RightSized struct {
 	// Stopped says that neither could be planned in time. The other fields are zero then.
 	Stopped string `json:"stopped,omitempty"`
 	// Pods is the number of pods with other requests, Percent what their requests are of the usage.
 	Pods    int `json:"pods"`
 	Percent int `json:"percentOfUsage"`
-	// AtRest is the price of the fleet when no step is worthwhile any more, Fit the same with the other requests.
-	AtRest float64 `json:"atRestPerHour"`
-	Fit    float64 `json:"rightSizedPerHour"`
+	// AtRest is the price per hour of the fleet when no step is worthwhile any more, Fit the same with the other requests.
+	AtRest USD `json:"atRestPerHour"`
+	Fit    USD `json:"rightSizedPerHour"`
 	// Saving is the difference, negative if the requests that fit are larger.
-	Saving         float64 `json:"savingPerHour"`
-	SavingPerMonth float64 `json:"savingPerMonth"`
-	// Homeless and HomelessNow are the pods without a place with and without the other requests.
-	Homeless    int `json:"unschedulablePods,omitempty"`
-	HomelessNow int `json:"unschedulablePodsAsIs,omitempty"`
+	Saving         USD `json:"savingPerHour"`
+	SavingPerMonth USD `json:"savingPerMonth"`
+	// Unschedulable and UnschedulableNow are the pods without a place with and without the other requests.
+	Unschedulable    int `json:"unschedulablePods,omitempty"`
+	UnschedulableNow int `json:"unschedulablePodsAsIs,omitempty"`
 }
 
 func (r *RightSized) String() string {
 	if r.Stopped != "" {
 		return "what requests that fit the usage would save is " + r.Stopped
 	}
-	text := fmt.Sprintf("with requests of %d%% of this usage (%s), the fleet at rest costs %.4f USD per hour in place of %.4f: ", r.Percent,
-		table.Plural(r.Pods, "pod"), r.Fit, r.AtRest)
+	text := fmt.Sprintf("with requests of %d%% of this usage (%s), the fleet at rest costs %s USD per hour in place of %s: ", r.Percent,
+		table.Plural(r.Pods, "pod"), r.Fit.Text(4), r.AtRest.Text(4))
 	if r.Saving >= 0 {
-		text += fmt.Sprintf("%.2f less per month", r.SavingPerMonth)
+		text += r.SavingPerMonth.Text(2) + " less per month"
 	} else {
-		text += fmt.Sprintf("%.2f more per month", -r.SavingPerMonth)
+		text += (-r.SavingPerMonth).Text(2) + " more per month"
 	}
-	if r.Homeless+r.HomelessNow > 0 {
-		text += fmt.Sprintf("; without a place: %s, %d as it is", table.Plural(r.Homeless, "pod"), r.HomelessNow)
+	if r.Unschedulable+r.UnschedulableNow > 0 {
+		text += fmt.Sprintf("; without a place: %s, %d as it is", table.Plural(r.Unschedulable, "pod"), r.UnschedulableNow)
 	}
 	return text
 }

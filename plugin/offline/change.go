@@ -17,6 +17,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/plugin/bill"
+	"github.com/karpenter-go/karpenter/plugin/billing"
 	"github.com/karpenter-go/karpenter/plugin/podusage"
 	"github.com/karpenter-go/karpenter/plugin/web/view"
 )
@@ -350,9 +351,11 @@ func (o *Overview) RightSized(ctx context.Context) (*bill.RightSized, error) {
 	if err != nil {
 		return nil, err
 	}
-	saving := without.After.Price - with.After.Price
-	return &bill.RightSized{Pods: other.w.rightSized, Percent: podusage.Percent, AtRest: without.After.Price, Fit: with.After.Price,
-		Saving: saving, SavingPerMonth: saving * view.HoursPerMonth, Homeless: with.Homeless, HomelessNow: without.Homeless}, nil
+	by := bill.Grouping{By: bill.ByNamespace} // the sum is the same by any
+	atRest, fit := billing.Of(o.rest, by, nil).PerHour, billing.Of(other.rest, by, nil).PerHour
+	saving := atRest - fit
+	return &bill.RightSized{Pods: other.w.rightSized, Percent: podusage.Percent, AtRest: atRest, Fit: fit, Saving: saving,
+		SavingPerMonth: saving.PerMonth(), Unschedulable: with.Homeless, UnschedulableNow: without.Homeless}, nil
 }
 
 // lose records the loss of nodes as a step.

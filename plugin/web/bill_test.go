@@ -50,7 +50,14 @@ type billDocument struct {
 		By, Label    string
 		PricePerHour json.Number
 		Rows         []struct{ PricePerHour json.Number }
-		Usage        *bill.Usage
+		Usage        *struct {
+			Unknown    string
+			Pods, Of   int
+			RightSized *struct {
+				Pods                                                            int
+				AtRestPerHour, RightSizedPerHour, SavingPerHour, SavingPerMonth json.Number
+			}
+		}
 	}
 }
 
@@ -112,7 +119,7 @@ func TestBillUsage(t *testing.T) {
 		t.Errorf("the view begins with %+v", d)
 	}
 	u := d.Bill.Usage
-	if u == nil || u.Pods != 1 || u.Of != 3 || u.RightSized == nil || u.RightSized.Pods != 2 || u.RightSized.AtRest <= 0 {
+	if u == nil || u.Pods != 1 || u.Of != 3 || u.RightSized == nil || u.RightSized.Pods != 2 || u.RightSized.AtRestPerHour == "0" {
 		t.Errorf("the usage is %+v", u)
 	}
 	overview, err := o.Read(t.Context())

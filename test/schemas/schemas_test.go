@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/api/crds"
 	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
+	"github.com/karpenter-go/karpenter/plugin/bill"
 	"github.com/karpenter-go/karpenter/plugin/doctor"
 	"github.com/karpenter-go/karpenter/plugin/history"
 	"github.com/karpenter-go/karpenter/plugin/offline"
@@ -86,7 +88,12 @@ func TestSchemas(t *testing.T) {
 // outputSchema returns the schema of a document. Comments of fields become descriptions.
 func outputSchema(t *testing.T, name string, document any) []byte {
 	t.Helper()
-	r := jsonschema.Reflector{RequiredFromJSONSchemaTags: false, ExpandedStruct: true}
+	r := jsonschema.Reflector{RequiredFromJSONSchemaTags: false, ExpandedStruct: true, Mapper: func(of reflect.Type) *jsonschema.Schema {
+		if of == reflect.TypeFor[bill.USD]() { // whole nano-USD, which documents have in USD
+			return &jsonschema.Schema{Type: "number"}
+		}
+		return nil
+	}}
 	for _, source := range []string{"plugin/offline", "plugin/top", "plugin/history", "plugin/doctor", "internal/cluster/capture",
 		"internal/legacy/migrate", "cloud"} {
 		err := r.AddGoComments("github.com/karpenter-go/karpenter/test/schemas", "../../"+source, jsonschema.WithFullComment())
