@@ -113,5 +113,5 @@ func rightSized(t *testing.T, in *neutral.Input, part, of int64) (saving float64
 	if err != nil || sized == nil {
 		t.Fatalf("%+v, %v", sized, err)
 	}
-	return sized.Saving, sized.Pods
+	return sized.Saving.Float(), sized.Pods
 }
