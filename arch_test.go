@@ -565,8 +565,9 @@ var importRules = []importRule{
 		because: "usage is what objects say; who reads them, and what pods cost, is not its business",
 	},
 	{
-		from:    "./plugin/billing",
-		only:    append([]string{"./internal/engine/allocation", "./internal/engine/model", "./internal/engine/quantity", "./plugin/bill"}, pureStandard...),
+		from: "./plugin/billing",
+		only: append([]string{"./internal/engine/allocation", "./internal/engine/model", "./internal/engine/quantity",
+			"./plugin/bill"}, pureStandard...),
 		because: "a bill follows from a snapshot, wherever that was read",
 	},
 	{
@@ -597,9 +598,10 @@ var importRules = []importRule{
 		because: "the rows of a page are plain data: they must be the same wherever they were read, and be tested without a cluster",
 	},
 	{
-		from:    "./plugin/web/markup",
-		only:    append([]string{"io", "io/fs", "reflect", "text/template/parse"}, pureStandard...),
-		because: "text/template and html/template call methods by name, which keeps every exported method in a program; and templates are the same whatever they show",
+		from: "./plugin/web/markup",
+		only: append([]string{"io", "io/fs", "reflect", "text/template/parse"}, pureStandard...),
+		because: "text/template and html/template call methods by name, which keeps every exported method in a program; " +
+			"and templates are the same whatever they show",
 	},
 	{
 		from:    "./plugin/web/picture",

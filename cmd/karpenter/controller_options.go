@@ -222,7 +222,8 @@ func (o *controllerOptions) complete() error {
 			return cli.UsageErrorf("--%s is %d, want 0 to 65535", flag, port)
 		}
 	}
-	return errors.Join(o.readService(), o.readSelector(), o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider(), o.checkCostLabel())
+	return errors.Join(o.readService(), o.readSelector(), o.readPlacement(), o.readGates(), o.setTimers(), o.checkProvider(),
+		o.checkCostLabel())
 }
 
 func (o *controllerOptions) checkCostLabel() error {

@@ -155,7 +155,8 @@ func TestBillRows(t *testing.T) {
 		line  string
 	}{
 		{[]string{"--filter", "shop"}, []string{"shop/Deployment/web", "shop/Deployment/search"}, "3 nodes, 3 of 8 pods"},
-		{[]string{"--filter", "Shop"}, []string{"shop/Deployment/web", "shop/Deployment/search"}, "0.1769 of 4.4000 USD per hour, 129.15 per month\n\n"},
+		{[]string{"--filter", "Shop"}, []string{"shop/Deployment/web", "shop/Deployment/search"},
+			"0.1769 of 4.4000 USD per hour, 129.15 per month\n\n"},
 		{nil, []string{"ml/Job/train", "data/StatefulSet/db", "shop/Deployment/web", "shop/Deployment/search", "kube-system/DaemonSet/agent",
 			"unused,"}, "together 4.4000 USD per hour, 3212.00 per month, for 3 nodes"},
 		{[]string{"--sort", "name", "--reverse"}, []string{"shop/Deployment/web", "shop/Deployment/search", "ml/Job/train",
@@ -189,7 +190,8 @@ func TestUnknownPrice(t *testing.T) {
 		t.Fatal(err)
 	}
 	object := func(kind, name, labels, spec, status string) string {
-		return "---\napiVersion: v1\nkind: " + kind + "\nmetadata: {name: " + name + ", creationTimestamp: \"2026-01-01T00:00:00Z\", labels: {" + labels +
+		return "---\napiVersion: v1\nkind: " + kind + "\nmetadata: {name: " + name + ", creationTimestamp: \"2026-01-01T00:00:00Z\", " +
+			"labels: {" + labels +
 			"}}\nspec: {" + spec + "}\nstatus: {" + status + "}\n"
 	}
 	const resources = `cpu: "16", memory: 64Gi, pods: "110"`

@@ -26,7 +26,8 @@ func TestWordsOfHistory(t *testing.T) {
 		{"a folder", []string{"history", "-f", folder}, 2, "-f: reading the log: read " + folder},
 		{"a name", []string{"history", "steady-ofzm4", "-f", file}, 2, "history node steady-ofzm4`"},
 		{"a verb", []string{"history", "nod", "-f", file}, 2, "did you mean node?"},
-		{"after the end", []string{"history", "-f", file, "--since", "2027-01-01T00:00:00Z"}, 2, "is after the end of the log, 2026-05-01T12:00:01Z"},
+		{"after the end", []string{"history", "-f", file, "--since", "2027-01-01T00:00:00Z"}, 2,
+			"is after the end of the log, 2026-05-01T12:00:01Z"},
 		{"nothing about nodes", []string{"history", "-f", file}, 0, "no line is about a node"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -97,7 +97,8 @@ func TestBill(t *testing.T) {
 		}
 	}
 	page, _ := c.get("/bill?by=label:%3Cscript%3E")
-	for _, want := range []string{`<option value="label:app">label app</option>`, "kubectl karpenter top --once --cost-label &#39;&lt;script&gt;&#39; -f cluster.yaml"} {
+	for _, want := range []string{`<option value="label:app">label app</option>`,
+		"kubectl karpenter top --once --cost-label &#39;&lt;script&gt;&#39; -f cluster.yaml"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %s:\n%s", want, page)
 		}

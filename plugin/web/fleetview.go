@@ -101,7 +101,8 @@ func (v *shown) describe(r *request, kept *view.Fleet, text string) {
 	case len(kept.Nodes) == 0:
 		v.Empty = fmt.Sprintf("No node, and no pod on a node, matches the filter %q.", text)
 	case strings.TrimSpace(text) != "":
-		v.Lead = fmt.Sprintf("Nodes with %q in their words or in those of a pod: ", strings.TrimSpace(text)) + v.Lead + " Other nodes are empty boxes."
+		v.Lead = fmt.Sprintf("Nodes with %q in their words or in those of a pod: ", strings.TrimSpace(text)) +
+			v.Lead + " Other nodes are empty boxes."
 	}
 }
 

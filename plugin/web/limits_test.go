@@ -115,7 +115,8 @@ func TestLongQueries(t *testing.T) {
 			t.Errorf("%.30s, %d bytes: a page of %d bytes", query, len(query), len(page))
 		}
 	}
-	if page, answer := c.get("/nosuch"); answer.StatusCode != http.StatusNotFound || !strings.Contains(page, `<a href="/fleet">Go to the fleet</a>`) ||
+	if page, answer := c.get("/nosuch"); answer.StatusCode != http.StatusNotFound ||
+		!strings.Contains(page, `<a href="/fleet">Go to the fleet</a>`) ||
 		!strings.Contains(page, "There is no such page: want one of fleet, pools,") {
 		t.Errorf("a page that does not exist is answered with %s:\n%s", answer.Status, page)
 	}

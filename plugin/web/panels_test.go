@@ -75,7 +75,8 @@ spec:
   template:
     spec:
       nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
-      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]}, {key: kubernetes.io/arch, operator: In, values: [amd64]}]
+      requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [spot]},
+        {key: kubernetes.io/arch, operator: In, values: [amd64]}]
 status: {%s}
 `, name, spec, status)
 }
@@ -132,7 +133,8 @@ func TestPools(t *testing.T) {
 		general.Launches.Price <= 0 || strings.Join(general.Launches.CapacityTypes, " ") != "on-demand" || len(general.Launches.Zones) < 2 {
 		t.Errorf("the pool with nodes: %+v", general)
 	}
-	if p := pools["limited"]; p.State != "at its limit" || p.Reason != "its nodes use 0 of the limit of 0 nodes" || p.Weight != 7 || p.Nodes != 0 ||
+	if p := pools["limited"]; p.State != "at its limit" || p.Reason != "its nodes use 0 of the limit of 0 nodes" || p.Weight != 7 ||
+		p.Nodes != 0 ||
 		p.Gauges[0].Text() != "0 of 0 (100%)" {
 		t.Errorf("the pool with a limit: %+v", p)
 	}

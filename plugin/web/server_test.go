@@ -223,7 +223,8 @@ func TestHeaders(t *testing.T) {
 // TestFormats checks each view in each format, and that they have the same rows.
 func TestFormats(t *testing.T) {
 	_, c := serve(t, ofFile(t, cluster()))
-	for _, path := range []string{"/fleet?color=why", "/pools", "/plan", "/pending", "/savings", "/bill", "/bill?by=workload", "/map", "/what-if?run=1&pods=3&cpu=1&memory=1Gi"} {
+	for _, path := range []string{"/fleet?color=why", "/pools", "/plan", "/pending", "/savings", "/bill", "/bill?by=workload", "/map",
+		"/what-if?run=1&pods=3&cpu=1&memory=1Gi"} {
 		joined := path + map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "format="
 		text, _ := c.get(joined + "json")
 		var document struct {

@@ -145,7 +145,8 @@ func showPending(r *request) (*shown, error) {
 		}
 	}
 	v.Picture, v.Narrow, v.Sheet = picture.Pending(list, r.width), picture.Pending(list, narrowWidth), view.PendingSheet(list)
-	v.Lead = fmt.Sprintf("%s %s for a node, %d without a place. For each pool: the rules in their order, and how many instance types remain after each.",
+	v.Lead = fmt.Sprintf("%s %s for a node, %d without a place. For each pool: "+
+		"the rules in their order, and how many instance types remain after each.",
 		plural(pods, "pod"), verb(pods, "wait"), without)
 	if len(list) == 0 {
 		v.Empty = "No pod is pending."
@@ -176,7 +177,8 @@ func showSavings(r *request) (*shown, error) {
 
 // showSavings sets what keeps nodes, with the savings that are known.
 func (v *shown) showSavings(r *request, s *view.Savings) {
-	v.Picture, v.Narrow, v.Sheet = picture.Savings(s.Blockers, r.width), picture.Savings(s.Blockers, narrowWidth), view.SavingsSheet(s.Blockers)
+	v.Picture, v.Narrow, v.Sheet = picture.Savings(s.Blockers, r.width), picture.Savings(s.Blockers, narrowWidth),
+		view.SavingsSheet(s.Blockers)
 	v.Extra = map[string]any{"computed": s.Done, "of": s.Of, "stopped": s.Stopped}
 	v.Lead = "What keeps nodes although they could be removed, with the price of these nodes."
 	if s.Done > 0 {

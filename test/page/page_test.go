@@ -139,7 +139,8 @@ func TestViews(t *testing.T) {
 		if cut := eval[int](s, cropped); cut > 0 {
 			t.Errorf("%s: %d pictures are cropped on a screen of 390", path, cut)
 		}
-		if shown := eval[int](s, `[...document.querySelectorAll("figure svg.picture, figure canvas")].filter(e => e.getClientRects().length).length`); shown > 1 {
+		if shown := eval[int](s, `[...document.querySelectorAll("figure svg.picture, figure canvas")]
+			.filter(e => e.getClientRects().length).length`); shown > 1 {
 			t.Errorf("%s shows %d pictures of the same on a screen of 390", path, shown)
 		}
 		if wide := eval[int](s, "document.documentElement.scrollWidth"); wide > 390 {

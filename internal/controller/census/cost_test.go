@@ -93,7 +93,8 @@ func TestCostIsBounded(t *testing.T) {
 	if len(series) != mostCostKeys+1+2 {
 		t.Errorf("there are %d series, want %d namespaces, the others, the DaemonSets and what is unused", len(series), mostCostKeys)
 	}
-	if series[`by_namespace{kind="pods",pod_namespace="team-249"}`] == "" || series[`by_namespace{kind="pods",pod_namespace="team-149"}`] != "" {
+	if series[`by_namespace{kind="pods",pod_namespace="team-249"}`] == "" ||
+		series[`by_namespace{kind="pods",pod_namespace="team-149"}`] != "" {
 		t.Error("the series are not those of the largest namespaces")
 	}
 	sum := 0.0

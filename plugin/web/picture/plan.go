@@ -40,7 +40,8 @@ func Plan(plan *view.Plan, step, width int) *Picture {
 			p.Labels = append(p.Labels, Label{X: x, Y: y + 14, Text: fit(s.pool+" · "+plural(there, "node"), half, smallSize), Size: smallSize,
 				Role: Muted})
 			y = flow(s, half, y, unit, func(n *view.Node, dx, dy, side int) {
-				b := Box{X: x + dx, Y: dy, W: side, H: side, Role: Surface, Level: 255, Outline: true, Edge: Line, Title: "a later step adds a node here"}
+				b := Box{X: x + dx, Y: dy, W: side, H: side, Role: Surface, Level: 255, Outline: true, Edge: Line,
+					Title: "a later step adds a node here"}
 				if now := nodes[n.Name]; now != nil {
 					b = planned(now, x+dx, dy, side)
 				}

@@ -74,11 +74,13 @@ func (p *Picture) pool(pool *view.Pool, y int) int {
 		if g.Reached {
 			role, pattern = Bad, Hatched
 		}
-		p.Labels = append(p.Labels, Label{X: names - 12, Y: y + 14, Text: fit(g.Name(), names-24, textSize), Size: textSize, Anchor: End, Role: Ink},
+		p.Labels = append(p.Labels, Label{X: names - 12, Y: y + 14, Text: fit(g.Name(), names-24, textSize), Size: textSize,
+			Anchor: End, Role: Ink},
 			Label{X: names + length + 8, Y: y + 14, Text: fit(text, p.Width-names-length-8, smallSize), Size: smallSize, Role: Ink})
 		p.Boxes = append(p.Boxes, Box{X: names, Y: y + 3, W: length, H: barHeight, Role: Empty, Level: 255, Row: pool.Name, Title: row})
 		if used > 0 {
-			p.Boxes = append(p.Boxes, Box{X: names, Y: y + 3, W: used, H: barHeight, Role: role, Pattern: pattern, Level: 255, Row: pool.Name, Title: row})
+			p.Boxes = append(p.Boxes, Box{X: names, Y: y + 3, W: used, H: barHeight, Role: role, Pattern: pattern, Level: 255,
+				Row: pool.Name, Title: row})
 		}
 		y += rulePitch
 	}
