@@ -556,7 +556,7 @@ var importRules = []importRule{
 	},
 	{
 		from:    "./plugin/bill",
-		only:    append([]string{"./plugin/table"}, pureStandard...),
+		only:    append([]string{"./internal/engine/quantity", "./plugin/table"}, pureStandard...), // quantity has the hours of a month
 		because: "a bill is plain data: terminal, page and report show the same rows",
 	},
 	{

@@ -7,7 +7,7 @@
 // Prices are whole nano-USD per hour, so that the rows add up to the price of the fleet in every document. Package history
 // has the same type of money, USD.
 //
-// The package must not depend on Kubernetes, the engine or a terminal. Package billing fills a Bill.
+// The package must not depend on Kubernetes, decisions of the engine or a terminal. Package billing fills a Bill.
 package bill
 
 import (

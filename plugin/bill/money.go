@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // USD is an amount of money, or of money per time, in nano-USD. Documents have it in USD.
@@ -15,8 +17,8 @@ type USD int64
 // nano is one USD.
 const nano = 1_000_000_000
 
-// HoursPerMonth is that of AWS's price examples: 8,760 hours per year.
-const HoursPerMonth = 730
+// HoursPerMonth is that of the engine.
+const HoursPerMonth = quantity.HoursPerMonth
 
 // USDOf returns an amount of USD, the nearest one. An amount that is not finite, or too large, is 0.
 func USDOf(usd float64) USD {

@@ -13,6 +13,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 	"github.com/karpenter-go/karpenter/plugin/history"
 	"github.com/karpenter-go/karpenter/plugin/panel"
 	"github.com/karpenter-go/karpenter/plugin/top"
@@ -153,7 +154,7 @@ func (d *DisruptDecision) nodeOutcome(name string) *NodeOutcome {
 		cost = d.opts.CostOf(d.first, n)
 	}
 	o := &NodeOutcome{PriceSource: d.source, Node: n.Name, NodeClaim: n.Claim, NodePool: n.Pool, InstanceType: cmp.Or(n.Labels[model.LabelType], n.LeastType()), Zone: n.Labels[model.LabelZone],
-		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.LeastPrice()), CostPerHour: usd(cost), CostPerMonth: usd(cost) * explain.HoursPerMonth,
+		CapacityType: n.Labels[model.LabelCapacityType], PricePerHour: usd(n.LeastPrice()), CostPerHour: usd(cost), CostPerMonth: usd(cost) * quantity.HoursPerMonth,
 		PodsToMove: n.Reschedulable(), MovePrice: usd(d.opts.PriceOfMoving(d.first, n)), Drifted: n.Drifted, Cordoned: n.Cordoned()}
 	o.Assumed = assumedOfType(d.first.Pool(n.Pool), o.InstanceType)
 	o.unlaunched, o.nameless = n.Stage == model.Launching, n.Stage < model.Registered
@@ -252,7 +253,7 @@ func (d *DisruptDecision) keptReasons(node string) []KeptReason {
 
 func (d *DisruptDecision) alone(n *model.Node) *AloneOutcome {
 	command, against := disruption.IfAlone(d.first, d.opts, n.Name)
-	a := &AloneOutcome{SavingPerHour: usd(command.Worth.Saving), SavingPerMonth: usd(command.Worth.Saving) * explain.HoursPerMonth}
+	a := &AloneOutcome{SavingPerHour: usd(command.Worth.Saving), SavingPerMonth: usd(command.Worth.Saving) * quantity.HoursPerMonth}
 	step := decidedStep{Command: command}
 	a.Add = step.told().Add
 	if !against.OK() {

@@ -5,10 +5,8 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
-
-// HoursPerMonth is the average month by which clouds bill: 365 * 24 / 12.
-const HoursPerMonth = 730
 
 // Unconsolidatable returns why a node is kept, and the cost of the node per month. cost is in nano-USD per hour.
 func Unconsolidatable(snap *model.Snapshot, v plan.Verdict, cost int64) string {
@@ -16,5 +14,5 @@ func Unconsolidatable(snap *model.Snapshot, v plan.Verdict, cost int64) string {
 	if cost <= 0 {
 		return text
 	}
-	return text + "; the node costs " + strconv.FormatFloat(USD(cost)*HoursPerMonth, 'f', 2, 64) + " USD a month"
+	return text + "; the node costs " + strconv.FormatFloat(USD(cost)*quantity.HoursPerMonth, 'f', 2, 64) + " USD a month"
 }

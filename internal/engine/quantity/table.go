@@ -33,6 +33,9 @@ const (
 	Pods                             // count
 )
 
+// HoursPerMonth is the average month by which clouds bill: 365 * 24 / 12.
+const HoursPerMonth = 730
+
 // Table interns resource names. It only grows. Reading is safe for concurrent use as long as no goroutine interns
 // names.
 type Table struct {

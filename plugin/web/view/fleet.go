@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/karpenter-go/karpenter/plugin/bill"
 )
 
-// HoursPerMonth is the average month by which clouds bill: 365 * 24 / 12.
-const HoursPerMonth = 730
+// HoursPerMonth is that of bills.
+const HoursPerMonth = bill.HoursPerMonth
 
 // Fleet is the nodes of a cluster with their pods. Money is USD per hour.
 type Fleet struct {
