@@ -122,7 +122,7 @@ func TestEveryVerbOnUpstream(t *testing.T) {
 	}
 	address, end := webOf(t, "--kubeconfig", kubeconfig)
 	session := webSession(t, address)
-	for _, view := range []string{"/", "/pools", "/plan", "/savings", "/pending", "/map", "/what-if"} {
+	for _, view := range []string{"/fleet", "/pools", "/plan", "/savings", "/pending", "/bill", "/map", "/what-if"} {
 		if page, status := session(view); status != http.StatusOK {
 			t.Errorf("the page %s: status %d\n%s", view, status, page)
 		}
