@@ -37,7 +37,7 @@ const (
 var thousand = flag.Bool("thousand", false, "count the calls of a thousand nodes, too, which takes a quarter of a minute")
 
 // TestSteadyCalls counts the calls to AWS per hour for a fleet that does not change, on a virtual clock, and compares
-// them with docs/aws.md.
+// them with docs/aws-operations.md.
 func TestSteadyCalls(t *testing.T) {
 	documented := documentedCalls(t)
 	sizes := []int{100}
@@ -52,16 +52,16 @@ func TestSteadyCalls(t *testing.T) {
 				for _, call := range slices.Sorted(maps.Keys(counts)) {
 					total += counts[call]
 					if want := documented[call][nodes]; counts[call] != want {
-						t.Errorf("%d nodes: %s %d times an hour, docs/aws.md has %d", nodes, call, counts[call], want)
+						t.Errorf("%d nodes: %s %d times an hour, docs/aws-operations.md has %d", nodes, call, counts[call], want)
 					}
 				}
 				for call, by := range documented {
 					if call != "all" && by[nodes] != counts[call] {
-						t.Errorf("docs/aws.md has %s %d times an hour for %d nodes, it is %d", call, by[nodes], nodes, counts[call])
+						t.Errorf("docs/aws-operations.md has %s %d times an hour for %d nodes, it is %d", call, by[nodes], nodes, counts[call])
 					}
 				}
 				if want := documented["all"][nodes]; want != total {
-					t.Errorf("%d nodes: %d calls an hour in total, docs/aws.md has %d", nodes, total, want)
+					t.Errorf("%d nodes: %d calls an hour in total, docs/aws-operations.md has %d", nodes, total, want)
 				}
 			})
 		})
@@ -181,14 +181,14 @@ func oneOf(key string, values ...string) karpv1.Requirement {
 
 var callRow = regexp.MustCompile("^\\| `?([a-z0-9]+(?::[A-Za-z]+)?)`? \\| ([0-9,]+) \\| ([0-9,]+) \\|")
 
-// documentedCalls parses the table in docs/aws.md: calls per hour by action, for 100 and 1,000 nodes.
+// documentedCalls parses the table in docs/aws-operations.md: calls per hour by action, for 100 and 1,000 nodes.
 func documentedCalls(t *testing.T) map[string]map[int]int {
 	t.Helper()
-	text, err := os.ReadFile(root + "/docs/aws.md")
+	text, err := os.ReadFile(root + "/docs/aws-operations.md")
 	check(t, err)
 	_, section, found := strings.Cut(string(text), "## Calls an hour")
 	if !found {
-		t.Fatal("docs/aws.md has no table of calls")
+		t.Fatal("docs/aws-operations.md has no table of calls")
 	}
 	calls := map[string]map[int]int{}
 	for line := range strings.Lines(section) {
