@@ -36,6 +36,8 @@ type adminRequest struct {
 	KubernetesVersion string   `json:"kubernetesVersion"`
 	Condition         string   `json:"condition"` // for policy: ec2:Encrypted, ec2:MetadataHttpTokens or ec2:InstanceType
 	Values            []string `json:"values"`
+	// Reservation is for reserve; its type, zone and size also as instanceType, zone and number.
+	Reservation CapacityReservation `json:"reservation"`
 }
 
 // adminVerbs are the verbs for POST.
@@ -74,11 +76,10 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 		ids, err := c.ReleaseImages(r.Family, r.Version)
 		return map[string][]string{"images": ids}, err
 	},
-	"policy": func(c *Cloud, r adminRequest) (any, error) { return nil, c.DenyUnless(r.Condition, r.Values...) },
-	"reserve": func(c *Cloud, r adminRequest) (any, error) {
-		id := c.AddReservation(CapacityReservation{Type: r.InstanceType, Zone: r.Zone, Total: r.Number})
-		return map[string]string{"reservation": id}, nil
-	},
+	"policy":      func(c *Cloud, r adminRequest) (any, error) { return nil, c.DenyUnless(r.Condition, r.Values...) },
+	"reserve":     reserve,
+	"reclaim":     func(c *Cloud, r adminRequest) (any, error) { return nil, c.Reclaim(r.ID, r.Left) },
+	"cancel":      func(c *Cloud, r adminRequest) (any, error) { return nil, c.CancelReservation(r.ID) },
 	"addresses":   func(c *Cloud, r adminRequest) (any, error) { return nil, c.TakeAddresses(r.SubnetID, r.Number) },
 	"fail-boots":  func(c *Cloud, r adminRequest) (any, error) { c.FailBoots(r.Number); return nil, nil },
 	"reset-calls": func(c *Cloud, _ adminRequest) (any, error) { c.ResetCalls(); return nil, nil },
@@ -86,6 +87,15 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 		c.SetCluster(Cluster{Endpoint: r.ClusterEndpoint, CA: r.ClusterCA, Version: r.KubernetesVersion})
 		return nil, nil
 	},
+}
+
+func reserve(c *Cloud, r adminRequest) (any, error) {
+	defaultTo(&r.Reservation.Type, r.InstanceType)
+	defaultTo(&r.Reservation.Zone, r.Zone)
+	if r.Reservation.Total == 0 {
+		r.Reservation.Total = r.Number
+	}
+	return map[string]string{"reservation": c.AddReservation(r.Reservation)}, nil
 }
 
 // each calls do for id and all ids.

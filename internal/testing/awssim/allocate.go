@@ -96,7 +96,7 @@ func (c *Cloud) checkLaunch(o *override, s *subnet, seen time.Time) error {
 		return refuse("InvalidParameterCombination", "The availability zone %s is not that of subnet %s", o.zone, s.id)
 	case !slices.Contains(c.zonesOf(t), s.zone):
 		return refuse("InvalidFleetConfiguration", "Your requested instance type (%s) is not supported in your requested Availability Zone (%s).", o.name, s.zone.name)
-	case !t.supports(o.pool.capacity):
+	case !t.supports(o.pool.capacity) && spec.market != marketBlock:
 		return refuse("Unsupported", "The requested configuration is currently not supported. Please check the documentation for supported configurations.")
 	}
 	imageID := o.image
@@ -170,24 +170,14 @@ func checkInterfaces(spec *launchSpec, t *machineType) error {
 	return nil
 }
 
-// checkPlacement rejects placement groups and capacity reservations that do not exist or do not match.
+// checkPlacement rejects placement groups that do not exist, and capacity reservations that do not match.
 func (c *Cloud) checkPlacement(spec *launchSpec, t *machineType, s *subnet) error {
 	if spec.placementID != "" || spec.placementName != "" {
 		if !slices.ContainsFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == spec.placementID || p.Name == spec.placementName }) {
 			return refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s%s' is unknown.", spec.placementID, spec.placementName)
 		}
 	}
-	if spec.reservation == "" {
-		return nil
-	}
-	k := slices.IndexFunc(c.reservations, func(r *CapacityReservation) bool { return r.ID == spec.reservation })
-	if k < 0 {
-		return refuse("InvalidCapacityReservationId.NotFound", "The capacity reservation ID '%s' does not exist", spec.reservation)
-	}
-	if r := c.reservations[k]; r.Type != t.Name || r.Zone != s.zone.name {
-		return refuse("InvalidParameterValue", "The capacity reservation %s is for %s in %s", r.ID, r.Type, r.Zone)
-	}
-	return nil
+	return c.checkReservation(spec, t, s)
 }
 
 // launchMany launches up to n instances from an override. If there are fewer, the error says why.
@@ -234,16 +224,14 @@ func (c *Cloud) unavailable(o *override, s *subnet, now time.Time) error {
 		return refuse("InsufficientFreeAddressesInSubnet",
 			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", s.id)
 	}
-	if o.spec.reservation != "" {
-		for _, r := range c.reservations {
-			if r.ID == o.spec.reservation && r.Available <= 0 {
-				return refuse("ReservationCapacityExceeded",
-					"The requested reservation does not have sufficient compatible and available capacity for this request.")
-			}
+	if o.spec.reservation != "" || o.spec.only() {
+		if c.reservationOf(o) == nil {
+			return refuse("ReservationCapacityExceeded",
+				"The requested reservation does not have sufficient compatible and available capacity for this request.")
 		}
 		return nil
 	}
-	if c.openReservation(o) != nil || c.free(o.pool, now) > 0 {
+	if c.reservationOf(o) != nil || c.free(o.pool, now) > 0 {
 		return nil
 	}
 	if o.pool.capacity == spot {
@@ -251,22 +239,6 @@ func (c *Cloud) unavailable(o *override, s *subnet, now time.Time) error {
 	}
 	return refuse("InsufficientInstanceCapacity",
 		"We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). Our system will be working on provisioning additional capacity.", o.name, o.pool.zone)
-}
-
-// openReservation returns a reservation with free capacity that EC2 uses for a launch which does not opt out: on
-// demand, shared tenancy, same type and zone. It returns nil if there is none.
-// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-launch.html
-func (c *Cloud) openReservation(o *override) *CapacityReservation {
-	open := o.spec.reservationPreference == "" || o.spec.reservationPreference == "open"
-	if !open || o.spec.reservation != "" || o.pool.capacity != onDemand || o.spec.tenancy != "" && o.spec.tenancy != "default" {
-		return nil
-	}
-	for _, r := range c.reservations {
-		if r.Criteria == "open" && r.Kind == "default" && r.State == "active" && r.Type == o.pool.name && r.Zone == o.pool.zone && r.Available > 0 {
-			return r
-		}
-	}
-	return nil
 }
 
 // vcpus returns the number of vCPUs of the live instances of a capacity type.

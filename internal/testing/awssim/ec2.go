@@ -40,7 +40,7 @@ func ec2Methods() map[string]method {
 			params: []string{"ClientToken", "LaunchTemplateData", "LaunchTemplateName", "TagSpecification", "VersionDescription"}},
 		"DeleteLaunchTemplate": {run: deleteLaunchTemplate, dryRun: true, params: []string{"LaunchTemplateId", "LaunchTemplateName"}},
 		"CreateFleet": {run: createFleet, dryRun: true, late: true, params: []string{"ClientToken", "Context", "LaunchTemplateConfigs",
-			"OnDemandOptions", "SpotOptions", "TagSpecification", "TargetCapacitySpecification", "Type"}},
+			"OnDemandOptions", "ReservedCapacityOptions", "SpotOptions", "TagSpecification", "TargetCapacitySpecification", "Type"}},
 		"RunInstances": {run: runInstances, dryRun: true, late: true,
 			params: []string{"BlockDeviceMapping", "ClientToken", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions",
 				"IamInstanceProfile", "ImageId", "InstanceMarketOptions", "InstanceType", "LaunchTemplate", "MaxCount",

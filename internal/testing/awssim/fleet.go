@@ -80,6 +80,9 @@ func (c *Cloud) parseFleet(n *node, now time.Time) (*fleetRequest, error) {
 		}
 		f.overrides = append(f.overrides, overrides...)
 	}
+	if err := f.checkReserved(); err != nil {
+		return nil, err
+	}
 	if len(f.overrides) > 300 {
 		return nil, refuse("InvalidParameterValue", "A fleet takes at most 300 launch specifications")
 	}
@@ -100,11 +103,14 @@ func (f *fleetRequest) parseTarget(n *node) error {
 	if f.total < 1 || f.total > 10_000 {
 		return refuse("InvalidParameterValue", "TotalTargetCapacity must be 1 to 10000, not '%s'", target.str("TotalTargetCapacity"))
 	}
-	if err := target.oneOf("DefaultTargetCapacityType", spot, onDemand, "capacity-block"); err != nil {
+	if err := target.oneOf("DefaultTargetCapacityType", spot, onDemand, marketBlock, targetReserved); err != nil {
 		return err
 	}
 	f.lifecycle = target.str("DefaultTargetCapacityType")
 	defaultTo(&f.lifecycle, onDemand)
+	if err := f.parseReserved(n); err != nil {
+		return err
+	}
 	f.capacity = onDemand
 	known := []string{"lowest-price", "prioritized"}
 	if f.lifecycle == spot {

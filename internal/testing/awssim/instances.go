@@ -153,15 +153,7 @@ func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *
 		i.spotRequest = "sir-" + c.newID("s")[12:]
 	}
 	s.used += spec.addresses()
-	i.capacity = spec.reservation
-	if open := c.openReservation(o); open != nil {
-		i.capacity = open.ID
-	}
-	if i.capacity != "" {
-		c.eachReservation(i.capacity, func(r *CapacityReservation) { r.Available-- })
-	} else {
-		c.occupy(o.pool)
-	}
+	c.enter(i, c.reservationOf(o))
 	c.attach(i, img)
 	c.instances[i.ID] = i
 	c.order = append(c.order, i)
@@ -207,25 +199,13 @@ func (c *Cloud) terminate(i *instance, now time.Time, reason string) {
 		c.turn(i, terminated, now)
 		i.subnet.used -= i.spec.addresses()
 		i.subnet.back = append(i.subnet.back, i.address)
-		if i.capacity != "" {
-			c.eachReservation(i.capacity, func(r *CapacityReservation) { r.Available++ })
-		} else {
-			c.vacate(i.from)
-		}
+		c.leave(i)
 		c.notify(func(h Hook) func(Instance) { return h.Gone }, i, now)
 		c.after(now, c.opts.Timing.Forgotten, func(time.Time) {
 			delete(c.instances, i.ID)
 			c.order = slices.DeleteFunc(c.order, func(o *instance) bool { return o == i })
 		})
 	})
-}
-
-func (c *Cloud) eachReservation(id string, do func(*CapacityReservation)) {
-	for _, r := range c.reservations {
-		if r.ID == id {
-			do(r)
-		}
-	}
 }
 
 // dnsName returns EC2's private DNS name for an address.

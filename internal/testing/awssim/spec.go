@@ -113,8 +113,8 @@ func parseInstance(n *node) (*launchSpec, error) {
 	}{
 		{"Placement.Tenancy", []string{"default", "dedicated", "host"}},
 		{"CpuOptions.NestedVirtualization", []string{"enabled", "disabled"}},
-		{"InstanceMarketOptions.MarketType", []string{"spot", "capacity-block", "interruptible-capacity-reservation"}},
-		{"CapacityReservationSpecification.CapacityReservationPreference", []string{"open", "none", "capacity-reservations-only"}},
+		{"InstanceMarketOptions.MarketType", []string{spot, marketBlock, marketInterruptible}},
+		{"CapacityReservationSpecification.CapacityReservationPreference", []string{preferOpen, preferNone, preferOnly}},
 	} {
 		if err := n.oneOf(check.path, check.values...); err != nil {
 			return nil, err
