@@ -38,6 +38,8 @@ type adminRequest struct {
 	Values            []string `json:"values"`
 	// Reservation is for reserve; its type, zone and size also as instanceType, zone and number.
 	Reservation CapacityReservation `json:"reservation"`
+
+	Group PlacementGroup `json:"group"` // for placement-group
 }
 
 // adminVerbs are the verbs for POST.
@@ -76,13 +78,17 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 		ids, err := c.ReleaseImages(r.Family, r.Version)
 		return map[string][]string{"images": ids}, err
 	},
-	"policy":      func(c *Cloud, r adminRequest) (any, error) { return nil, c.DenyUnless(r.Condition, r.Values...) },
-	"reserve":     reserve,
-	"reclaim":     func(c *Cloud, r adminRequest) (any, error) { return nil, c.Reclaim(r.ID, r.Left) },
-	"cancel":      func(c *Cloud, r adminRequest) (any, error) { return nil, c.CancelReservation(r.ID) },
-	"addresses":   func(c *Cloud, r adminRequest) (any, error) { return nil, c.TakeAddresses(r.SubnetID, r.Number) },
-	"fail-boots":  func(c *Cloud, r adminRequest) (any, error) { c.FailBoots(r.Number); return nil, nil },
-	"reset-calls": func(c *Cloud, _ adminRequest) (any, error) { c.ResetCalls(); return nil, nil },
+	"policy":  func(c *Cloud, r adminRequest) (any, error) { return nil, c.DenyUnless(r.Condition, r.Values...) },
+	"reserve": reserve,
+	"placement-group": func(c *Cloud, r adminRequest) (any, error) {
+		return map[string]string{"placementGroup": c.AddPlacementGroup(r.Group)}, nil
+	},
+	"delete-placement-group": func(c *Cloud, r adminRequest) (any, error) { return nil, c.DeletePlacementGroup(r.ID) },
+	"reclaim":                func(c *Cloud, r adminRequest) (any, error) { return nil, c.Reclaim(r.ID, r.Left) },
+	"cancel":                 func(c *Cloud, r adminRequest) (any, error) { return nil, c.CancelReservation(r.ID) },
+	"addresses":              func(c *Cloud, r adminRequest) (any, error) { return nil, c.TakeAddresses(r.SubnetID, r.Number) },
+	"fail-boots":             func(c *Cloud, r adminRequest) (any, error) { c.FailBoots(r.Number); return nil, nil },
+	"reset-calls":            func(c *Cloud, _ adminRequest) (any, error) { c.ResetCalls(); return nil, nil },
 	"cluster": func(c *Cloud, r adminRequest) (any, error) {
 		c.SetCluster(Cluster{Endpoint: r.ClusterEndpoint, CA: r.ClusterCA, Version: r.KubernetesVersion})
 		return nil, nil

@@ -172,10 +172,8 @@ func checkInterfaces(spec *launchSpec, t *machineType) error {
 
 // checkPlacement rejects placement groups that do not exist, and capacity reservations that do not match.
 func (c *Cloud) checkPlacement(spec *launchSpec, t *machineType, s *subnet) error {
-	if spec.placementID != "" || spec.placementName != "" {
-		if !slices.ContainsFunc(c.placements, func(p *PlacementGroup) bool { return p.ID == spec.placementID || p.Name == spec.placementName }) {
-			return refuse("InvalidPlacementGroup.Unknown", "The Placement Group '%s%s' is unknown.", spec.placementID, spec.placementName)
-		}
+	if err := c.checkPlacementGroup(spec, t); err != nil {
+		return err
 	}
 	return c.checkReservation(spec, t, s)
 }
@@ -223,6 +221,9 @@ func (c *Cloud) unavailable(o *override, s *subnet, now time.Time) error {
 	if s.free() < o.spec.addresses() {
 		return refuse("InsufficientFreeAddressesInSubnet",
 			"There are not enough free addresses in subnet '%s' to satisfy the requested number of instances.", s.id)
+	}
+	if full := c.placementFull(o, s); full != nil {
+		return full
 	}
 	if o.spec.reservation != "" || o.spec.only() {
 		if c.reservationOf(o) == nil {

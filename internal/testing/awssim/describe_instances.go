@@ -198,6 +198,14 @@ func (c *Cloud) instanceFacts(i *instance, seen time.Time) facts {
 		if name == "instance-lifecycle" && lifecycle == "normal" {
 			return nil, true
 		}
+		switch {
+		case name == "placement-group-name" && i.placement != nil:
+			return []string{i.placement.Name}, true
+		case name == "placement-partition-number" && i.Partition != 0:
+			return []string{strconv.Itoa(i.Partition)}, true
+		case name == "placement-group-name" || name == "placement-partition-number":
+			return nil, true
+		}
 		if name == "instance.group-id" || name == "group-id" {
 			return i.SecurityGroups, true
 		}
@@ -225,13 +233,16 @@ func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
 	state, t, m := i.stateAt(seen), c.types[i.Type], i.spec.metadata
 	out := xmlInstance{ID: i.ID, Image: i.ImageID, State: xmlState{stateCodes[state], state}, Type: i.Type,
 		Launched: iso(i.Launched), Zone: i.Zone, ZoneID: i.ZoneID,
-		Tenancy: i.spec.tenancy, GroupID: i.spec.placementID, Group: i.spec.placementName, Partition: i.spec.partition,
+		Tenancy: i.spec.tenancy, Partition: i.Partition,
 		Monitoring: "disabled", Architecture: i.Architecture,
 		RootType: "ebs", Root: i.volumes[0].name, Virtual: "hvm", SpotRequest: i.spotRequest, Tags: ec2Tags(i.tagsAt(seen)), Hypervisor: "xen",
 		Cores: t.Cores, Threads: max(t.VCPU/max(t.Cores, 1), 1), Nested: i.spec.nested, Reservation: i.capacity,
 		Preference: i.spec.reservationPreference,
 		Enclave:    i.spec.enclave, Metadata: xmlMetadata{"applied", m["HttpTokens"], m["HttpPutResponseHopLimit"],
 			m["HttpEndpoint"], m["HttpProtocolIpv6"], m["InstanceMetadataTags"]}}
+	if i.placement != nil {
+		out.GroupID, out.Group = i.placement.ID, i.placement.Name
+	}
 	defaultTo(&out.Tenancy, "default")
 	defaultTo(&out.Preference, "open")
 	if i.CapacityType == spot {

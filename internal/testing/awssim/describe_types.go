@@ -158,7 +158,7 @@ func typeFacts(t *machineType) facts {
 func typeXML(t *machineType) xmlType {
 	out := xmlType{Name: t.Name, Current: t.CurrentGeneration, Usage: t.Usage, Root: []string{"ebs"}, Virtual: []string{"hvm"}, Metal: t.Metal,
 		Hypervisor: t.Hypervisor, Burst: t.Burst, Arch: t.Arch, GHz: t.GHz, Maker: t.Manufacturer, VCPU: t.VCPU, Cores: t.Cores,
-		Threads: max(t.VCPU/max(t.Cores, 1), 1), MemMiB: t.MemMiB, Strategies: []string{"cluster", "partition", "spread"},
+		Threads: max(t.VCPU/max(t.Cores, 1), 1), MemMiB: t.MemMiB, Strategies: t.Strategies,
 		Enclaves: "unsupported",
 		EBS:      ebsXML(t), Network: networkXML(t)}
 	if t.Enclaves {

@@ -38,6 +38,9 @@ type Instance struct {
 	GPUs          int `json:"gpus"`
 	RootGiB       int `json:"rootGiB"`       // size of the root volume
 	InstanceStore int `json:"instanceStore"` // total GB of local disks
+	// PlacementGroup is the ID of the instance's placement group, and Partition its partition, 0 without one.
+	PlacementGroup string `json:"placementGroup,omitempty"`
+	Partition      int    `json:"partition,omitempty"`
 }
 
 // States of an instance. Their codes: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceState.html
@@ -58,6 +61,7 @@ type instance struct {
 	spotRequest string
 	spec        *launchSpec
 	subnet      *subnet
+	placement   *PlacementGroup
 	from        pool
 	address     netip.Addr
 	volumes     []attached
@@ -145,6 +149,10 @@ func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *
 			VCPUs: t.VCPU, MemoryMiB: t.MemMiB, ENIs: t.ENIs, IPv4PerENI: t.IPv4, InstanceStore: t.storageGB(),
 		},
 		reservation: "r-" + c.newID("r")[2:], spec: spec, subnet: s, from: o.pool, address: address, history: []change{{now, pending}},
+		placement: c.placementOf(spec),
+	}
+	if i.Partition = c.partitionOf(spec, i.Zone); i.placement != nil {
+		i.PlacementGroup = i.placement.ID
 	}
 	if t.GPU != nil {
 		i.GPUs = t.GPU.Count

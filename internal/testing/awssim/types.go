@@ -30,6 +30,7 @@ type machineType struct {
 	GPU, Accelerator      *device
 	Neuron                *device
 	FPGAs, Media          int
+	Strategies            []string // of placement groups
 }
 
 // device is a device of a type other than processors, Count of each.
@@ -92,7 +93,7 @@ func typeFrom(t *catalog.Type) *machineType {
 		Metal: t.Metal, Burst: t.Burstable, ENA: t.ENA, Enclaves: t.NitroEnclaves, Nested: t.NestedVirtualization,
 		EncTransit: t.EncryptsTransit, DiskGB: int(t.DiskGB), Disks: int(t.Disks), NVMeGB: int(t.NVMeGB), DiskType: t.DiskType,
 		GPU: deviceFrom(t.GPU), Accelerator: deviceFrom(t.Accelerator), Neuron: deviceFrom(t.Neuron),
-		FPGAs: int(t.FPGAs), Media: int(t.Media),
+		FPGAs: int(t.FPGAs), Media: int(t.Media), Strategies: t.PlacementStrategies,
 	}
 }
 

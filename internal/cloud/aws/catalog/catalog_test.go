@@ -80,9 +80,10 @@ func TestType(t *testing.T) {
 		Name: "m5.large", VCPUs: 2, Cores: 1, MemoryMiB: 8192, Architectures: []string{"x86_64"}, Manufacturer: "Intel",
 		ClockGHz: 3.1, ENIs: 3, IPv4PerENI: 10, IPv6PerENI: 10, BranchENIs: 9, BaselineMbps: 750, CardMbps: 750,
 		CardPeakMbps: 10000, ENA: true, EBSMbps: 4750, EBSBaselineMbps: 650, Hypervisor: HypervisorNitro, OldGeneration: true,
-		Usage:       []string{UsageOnDemand, UsageSpot},
-		ZoneLetters: map[string]string{"us-east-1": "abcdf", "us-west-2": "abcd", "eu-west-1": "abc"},
-		Prices:      map[string]float64{"us-east-1": 0.096, "us-gov-east-1": 0.121, "us-gov-west-1": 0.121},
+		PlacementStrategies: allStrategies,
+		Usage:               []string{UsageOnDemand, UsageSpot},
+		ZoneLetters:         map[string]string{"us-east-1": "abcdf", "us-west-2": "abcd", "eu-west-1": "abc"},
+		Prices:              map[string]float64{"us-east-1": 0.096, "us-gov-east-1": 0.121, "us-gov-west-1": 0.121},
 	}
 	if diff := cmp.Diff(want, m5); diff != "" {
 		t.Errorf("m5.large -want +got:\n%s", diff)

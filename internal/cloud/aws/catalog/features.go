@@ -20,10 +20,22 @@ var (
 	// enaOnXen are the types on Xen with the enhanced network adapter. Source: EC2 User Guide, "Enhanced networking on
 	// Amazon EC2 instances" (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/enhanced-networking.html).
 	enaOnXen = []string{"h1.", "i3.", "m4.16xlarge", "r4."}
+
+	// withoutCluster are prefixes of the types without cluster placement groups, in addition to burstable and flex ones.
+	// Source: EC2 User Guide, "Rules and limitations for placement groups"
+	// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/limitations-placement-groups.html), and responses of EC2 for
+	// the families that it does not name.
+	withoutCluster = []string{"c1.", "m1.", "m2.", "m3.", "mac", "t1.", "vt1."}
+
+	allStrategies = []string{StrategyCluster, StrategyPartition, StrategySpread}
 )
 
 // addFeatures sets the features of an embedded type.
 func (t *Type) addFeatures() {
+	t.PlacementStrategies = allStrategies
+	if t.Burstable || strings.HasSuffix(t.Family(), "-flex") || t.hasPrefix(withoutCluster) {
+		t.PlacementStrategies = allStrategies[1:]
+	}
 	t.ENA = t.Hypervisor != HypervisorXen || t.hasPrefix(enaOnXen)
 	if t.Hypervisor != HypervisorNitro {
 		return

@@ -1,6 +1,9 @@
 package catalog
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestFeatures compares the rules with what DescribeInstanceTypes has answered about these types in 2026 (a copy of the
 // answers is in getmoto/moto, moto/ec2/resources/instance_types.json).
@@ -49,6 +52,30 @@ func TestFeatures(t *testing.T) {
 		}
 		if got := (features{of.ENA, of.NitroEnclaves, of.NestedVirtualization}); got != want {
 			t.Errorf("%s has %+v, want %+v", name, got, want)
+		}
+	}
+}
+
+// TestPlacementStrategies compares the rule with DescribeInstanceTypes: 89 of the 1,373 types lack cluster placement
+// groups, among them each kind of the rule.
+func TestPlacementStrategies(t *testing.T) {
+	lacking := 0
+	for i := range Load().Types {
+		if of := &Load().Types[i]; !slices.Contains(of.PlacementStrategies, StrategyCluster) {
+			lacking++
+		}
+	}
+	if lacking != 89 {
+		t.Errorf("%d types lack cluster placement groups, want 89", lacking)
+	}
+	for name, want := range map[string]bool{"t4g.2xlarge": false, "m8i-flex.large": false, "mac2.metal": false, "m3.large": false,
+		"vt1.3xlarge": false, "m5.large": true, "hpc7g.4xlarge": true, "u-6tb1.56xlarge": true, "c3.large": true} {
+		of, _ := Load().Type(name)
+		if got := slices.Contains(of.PlacementStrategies, StrategyCluster); got != want {
+			t.Errorf("%s supports cluster placement groups: %v, want %v", name, got, want)
+		}
+		if !slices.Contains(of.PlacementStrategies, StrategySpread) || !slices.Contains(of.PlacementStrategies, StrategyPartition) {
+			t.Errorf("%s supports %v, want spread and partition", name, of.PlacementStrategies)
 		}
 	}
 }

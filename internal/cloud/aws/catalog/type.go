@@ -85,6 +85,10 @@ type Type struct {
 	NitroEnclaves        bool `json:"enclaves,omitempty"`
 	NestedVirtualization bool `json:"nested,omitempty"`
 
+	// PlacementStrategies lists the strategies of placement groups that the type supports, sorted: cluster, partition,
+	// spread. The file lacks them (see addFeatures). The slice is shared and must not be modified.
+	PlacementStrategies []string `json:"placement,omitempty"`
+
 	// Usage lists the usage classes, sorted.
 	Usage []string `json:"usage"`
 	// ZoneLetters are the letters of the zones that offer the type, by region ("us-east-1": "abcdf"), as in the
@@ -94,6 +98,13 @@ type Type struct {
 	// Prices are on-demand prices in USD per hour, Linux, shared tenancy, by region.
 	Prices map[string]float64 `json:"usd,omitempty"`
 }
+
+// Strategies of placement groups, with EC2's names.
+const (
+	StrategyCluster   = "cluster"
+	StrategyPartition = "partition"
+	StrategySpread    = "spread"
+)
 
 // Device is a GPU or another accelerator of a type.
 type Device struct {

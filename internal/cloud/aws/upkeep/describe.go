@@ -27,6 +27,12 @@ func typeOf(i *ec2types.InstanceTypeInfo) catalog.Type {
 		t.Usage = append(t.Usage, string(usage))
 	}
 	slices.Sort(t.Usage)
+	if i.PlacementGroupInfo != nil {
+		for _, strategy := range i.PlacementGroupInfo.SupportedStrategies {
+			t.PlacementStrategies = append(t.PlacementStrategies, string(strategy))
+		}
+		slices.Sort(t.PlacementStrategies)
+	}
 	if i.VCpuInfo != nil {
 		t.VCPUs, t.Cores = whole(i.VCpuInfo.DefaultVCpus), whole(i.VCpuInfo.DefaultCores)
 	}
