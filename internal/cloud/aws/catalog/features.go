@@ -45,7 +45,9 @@ func (t *Type) addFeatures() {
 	if slices.Contains(t.Architectures, "arm64") {
 		least = 2 // an enclave takes whole cores, and these have one thread
 	}
-	t.NitroEnclaves = t.VCPUs >= least && !t.Burstable && !t.hasPrefix(withoutEnclaves)
+	// Flex instances share their cores, which an enclave cannot: EC2 reports none with enclaves.
+	flex := strings.HasSuffix(t.Family(), "-flex")
+	t.NitroEnclaves = t.VCPUs >= least && !t.Burstable && !flex && !t.hasPrefix(withoutEnclaves)
 }
 
 func (t *Type) hasPrefix(prefixes []string) bool {

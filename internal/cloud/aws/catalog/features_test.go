@@ -16,6 +16,7 @@ func TestFeatures(t *testing.T) {
 		"c7gd.12xlarge":      {true, true, false},
 		"c8i.4xlarge":        {true, true, true},
 		"c8i.96xlarge":       {true, true, true},
+		"c8i-flex.12xlarge":  {true, false, true},
 		"c8ib.2xlarge":       {true, true, false},
 		"g5.xlarge":          {true, true, false},
 		"hpc7g.4xlarge":      {true, false, false},

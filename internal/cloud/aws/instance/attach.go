@@ -20,14 +20,14 @@ type volumeLimit struct {
 // Limits from the EC2 User Guide, "Amazon EBS volume limits for Amazon EC2 instances"
 // (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/volume_limits.html).
 const (
-	nitroSharedLimit  = 27 // 28 slots, one of which the first network interface uses
-	bareMetalLimit    = 31
-	highMemoryMetal   = 19
-	xenLimit          = 39 // more than 40 volumes, including the root volume, are not supported on Linux
-	metalSmall        = 39 // metal-16xl, metal-24xl
-	metalLarge        = 79 // metal-32xl and larger
-	metalHalf         = 64 // metal-48xl of the eighth generation on Intel, half of a metal-96xl
-	networkBoundLimit = 64 // largest sizes of network-optimized families
+	nitroSharedLimit = 27 // 28 slots, one of which the first network interface uses
+	bareMetalLimit   = 31
+	highMemoryMetal  = 19
+	xenLimit         = 39 // more than 40 volumes, including the root volume, are not supported on Linux
+	metalSmall       = 39 // metal-16xl, metal-24xl
+	metalLarge       = 79 // metal-32xl and larger
+	metalTwoCards    = 78 // the same with two EBS cards of 39 each: the largest of network-optimized families
+	metalHalf        = 64 // metal-48xl of the eighth generation on Intel, half of a metal-96xl
 )
 
 // volumeExceptions are types or families that no rule below covers. Sources: the page named above, and EC2's
@@ -42,6 +42,10 @@ var volumeExceptions = map[string]volumeLimit{
 	"inf2.24xlarge":     {28, true},
 	"inf2.48xlarge":     {28, true},
 	"m8a.metal-24xl":    {64, false},
+	"m8azn.12xlarge":    {64, false},
+	"m8azn.24xlarge":    {128, false},
+	"m8azn.metal-12xl":  {64, false},
+	"m8azn.metal-24xl":  {79, false},
 	"m8gb.metal-48xl":   {78, false},
 	"m8ib.metal-96xl":   {78, false},
 	"m8idb.metal-96xl":  {78, false},
@@ -111,25 +115,25 @@ func dedicated(t *catalog.Type) bool {
 	return err == nil && generation >= 8 && parts[2] == "" // mac-m4 and u-6tb1 have other numbers in their names
 }
 
-// dedicatedLimit depends on the size. Network-optimized families have a lower limit. For families that the page does
-// not list yet, the lower of two possible limits is used.
+// dedicatedLimit depends on the size. For families that the page does not list yet, the lower of two possible limits is
+// used.
 func dedicatedLimit(t *catalog.Type) int64 {
 	kind := variant(t.Family())
 	network := strings.Contains(kind, "n") && !strings.HasPrefix(t.Family(), "u7")
 	if of, metal := strings.CutPrefix(t.Size(), "metal-"); metal {
 		n := units(of, "xl")
 		switch {
-		case n <= 24 || network:
+		case n <= 24:
 			return metalSmall
 		case n == 48 && strings.HasPrefix(kind, "i") && strings.HasSuffix(strings.TrimSuffix(t.Family(), kind), "8"):
 			return metalHalf
+		case network:
+			return metalTwoCards
 		}
 		return metalLarge
 	}
 	n := units(t.Size(), "xlarge")
 	switch {
-	case n >= 48 && network:
-		return networkBoundLimit
 	case n >= 48:
 		return 128
 	case n >= 32:
