@@ -30,6 +30,7 @@ const (
 	ReasonKubeletExpressionsDisabled          = "KubeletExpressionsDisabled"
 	ReasonDependenciesNotReady                = "DependenciesNotReady"
 	ReasonTagValidationFailed                 = "TagValidationFailed"
+	ReasonInvalidAnnotation                   = "InvalidAnnotation"    // not upstream: of an annotation that only this project defines
 	ReasonInvalidUserData                     = "InvalidUserData"      // not upstream: detected before any launch
 	ReasonUnknownUserDataField                = "UnknownUserDataField" // not upstream; the condition is True: the node ignores a field
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"

@@ -82,6 +82,10 @@ const (
 	// reservations. Without it they use them only while the feature gate ReservedCapacity is off. Only this
 	// implementation defines it.
 	AnnotationOpenReservations = "karpenter-go.github.io/open-reservations"
+	// AnnotationAutoRecovery, on a class, is "disabled" if EC2 must not move its instances to other hosts when their
+	// system status checks fail: the controller replaces them. "default", or no annotation, is EC2's own default. Only
+	// this implementation defines it.
+	AnnotationAutoRecovery = "karpenter-go.github.io/auto-recovery"
 )
 
 // FinalizerTermination keeps a class in the API until no claim uses it and the AWS resources created for it are

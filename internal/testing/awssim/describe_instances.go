@@ -76,6 +76,7 @@ type xmlInstance struct {
 	Reservation  string         `xml:"capacityReservationId,omitempty"`
 	Preference   string         `xml:"capacityReservationSpecification>capacityReservationPreference"`
 	Enclave      bool           `xml:"enclaveOptions>enabled"`
+	Recovery     string         `xml:"maintenanceOptions>autoRecovery"`
 	Metadata     xmlMetadata    `xml:"metadataOptions"`
 }
 
@@ -243,6 +244,8 @@ func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
 	if i.placement != nil {
 		out.GroupID, out.Group = i.placement.ID, i.placement.Name
 	}
+	out.Recovery = i.spec.recovery
+	defaultTo(&out.Recovery, "default")
 	defaultTo(&out.Tenancy, "default")
 	defaultTo(&out.Preference, "open")
 	if i.CapacityType == spot {

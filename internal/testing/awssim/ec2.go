@@ -44,7 +44,7 @@ func ec2Methods() map[string]method {
 		"RunInstances": {run: runInstances, dryRun: true, late: true,
 			params: []string{"BlockDeviceMapping", "ClientToken", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions",
 				"IamInstanceProfile", "ImageId", "InstanceMarketOptions", "InstanceType", "LaunchTemplate", "MaxCount",
-				"MetadataOptions", "MinCount", "Monitoring",
+				"MaintenanceOptions", "MetadataOptions", "MinCount", "Monitoring",
 				"NetworkInterface", "Placement", "SecurityGroupId", "SubnetId", "TagSpecification", "UserData"}},
 		"TerminateInstances": {run: terminateInstances, dryRun: true, late: true, params: []string{"InstanceId"}},
 		"CreateTags":         {run: createTags, dryRun: true, late: true, params: []string{"ResourceId", "Tag"}},

@@ -26,6 +26,7 @@ type launchSpec struct {
 	nested                string
 	enclave               bool
 	market                string
+	recovery              string
 	reservationPreference string
 	reservation           string
 	subnet                string
@@ -56,7 +57,7 @@ type deviceSpec struct {
 // specKeys are the members of RequestLaunchTemplateData that are simulated. No others are accepted.
 var specKeys = []string{"BlockDeviceMapping", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions",
 	"IamInstanceProfile", "ImageId", "InstanceMarketOptions",
-	"InstanceType", "MetadataOptions", "Monitoring", "NetworkInterface", "Placement", "SecurityGroupId", "TagSpecification", "UserData"}
+	"InstanceType", "MaintenanceOptions", "MetadataOptions", "Monitoring", "NetworkInterface", "Placement", "SecurityGroupId", "TagSpecification", "UserData"}
 
 // parseSpec parses launch template data.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html
@@ -75,6 +76,7 @@ var partKeys = map[string][]string{
 	"EnclaveOptions":        {"Enabled"},
 	"IamInstanceProfile":    {"Arn", "Name"},
 	"InstanceMarketOptions": {"MarketType"},
+	"MaintenanceOptions":    {"AutoRecovery"},
 	"Monitoring":            {"Enabled"},
 	"Placement":             {"AvailabilityZone", "GroupId", "GroupName", "PartitionNumber", "Tenancy"},
 }
@@ -92,6 +94,7 @@ func parseInstance(n *node) (*launchSpec, error) {
 		zone:        n.str("Placement.AvailabilityZone"),
 		placementID: n.str("Placement.GroupId"), placementName: n.str("Placement.GroupName"),
 		nested: n.str("CpuOptions.NestedVirtualization"), enclave: n.boolean("EnclaveOptions.Enabled"),
+		recovery:              n.str("MaintenanceOptions.AutoRecovery"),
 		market:                n.str("InstanceMarketOptions.MarketType"),
 		reservationPreference: n.str("CapacityReservationSpecification.CapacityReservationPreference"),
 		reservation:           n.str("CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId"),
@@ -113,6 +116,7 @@ func parseInstance(n *node) (*launchSpec, error) {
 	}{
 		{"Placement.Tenancy", []string{"default", "dedicated", "host"}},
 		{"CpuOptions.NestedVirtualization", []string{"enabled", "disabled"}},
+		{"MaintenanceOptions.AutoRecovery", []string{"default", "disabled"}},
 		{"InstanceMarketOptions.MarketType", []string{spot, marketBlock, marketInterruptible}},
 		{"CapacityReservationSpecification.CapacityReservationPreference", []string{preferOpen, preferNone, preferOnly}},
 	} {

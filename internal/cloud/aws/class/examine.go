@@ -31,7 +31,7 @@ func wrong(reason, format string, args ...any) *finding {
 // examine checks the class without any call, and returns nil if there is no problem. The conditions of discovery must
 // be current. It returns the first problem.
 func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
-	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{services, kubelet, windows, dependencies, tags, userData} {
+	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{services, kubelet, windows, dependencies, annotations, tags, userData} {
 		if found := check(class, cluster); found != nil {
 			return found
 		}
@@ -46,7 +46,7 @@ func Unlaunchable(class *awsv1.EC2NodeClass) string {
 		return group
 	}
 	some := discovery.Facts{Name: "cluster", Endpoint: "https://cluster", CABundle: "Y2E=", ServiceCIDR: "10.100.0.0/16"}
-	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{kubelet, windows, tags, userData} {
+	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{kubelet, windows, annotations, tags, userData} {
 		if found := check(class, some); found != nil {
 			return found.message
 		}

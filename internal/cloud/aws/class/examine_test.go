@@ -47,6 +47,12 @@ func TestExamine(t *testing.T) {
 			want: "False TagValidationFailed kubernetes.io/cluster/other"},
 		{name: "as many tags as there is room for", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = manyTags(42); c.Spec.Tags["Name"] = "mine" }},
 		{name: "a tag too many", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = manyTags(43) }, want: "False TagValidationFailed has 43 tags"},
+		{name: "an annotation without effect", change: func(c *awsv1.EC2NodeClass) {
+			c.Annotations = map[string]string{awsv1.AnnotationAutoRecovery: "off"}
+		}, want: `False InvalidAnnotation metadata.annotations[karpenter-go.github.io/auto-recovery]: is "off", want default or disabled`},
+		{name: "auto recovery off", change: func(c *awsv1.EC2NodeClass) {
+			c.Annotations = map[string]string{awsv1.AnnotationAutoRecovery: "disabled"}
+		}},
 		{name: "user data", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.UserData = text("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n")
 		}, want: "False InvalidUserData spec.userData"},

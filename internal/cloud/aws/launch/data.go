@@ -63,6 +63,7 @@ func (o *Order) template(s *Selection, v templateFor) (template, error) {
 		Monitoring:          &ec2types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(spec.DetailedMonitoring != nil && *spec.DetailedMonitoring)},
 		MetadataOptions:     metadataOptions(spec.MetadataOptions, o.Cluster.IPv6),
 		NetworkInterfaces:   o.interfaces(v),
+		MaintenanceOptions:  maintenance(o.Class),
 		Placement:           &ec2types.LaunchTemplatePlacementRequest{Tenancy: ec2types.Tenancy(s.Tenancy)},
 		TagSpecifications: []ec2types.LaunchTemplateTagSpecificationRequest{{ResourceType: ec2types.ResourceTypeNetworkInterface,
 			Tags: ec2Tags(tags)}},

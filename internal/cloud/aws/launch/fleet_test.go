@@ -218,6 +218,10 @@ func TestTemplateData(t *testing.T) {
 		}, `"InterfaceType":"efa"`},
 		{"no open reservation", func(*Order) {}, `"CapacityReservationSpecification":{"CapacityReservationPreference":"none","CapacityReservationTarget":null}`},
 		{"open reservations", func(o *Order) { o.OpenReservations = true }, `"CapacityReservationSpecification":null`},
+		{"automatic recovery of EC2", func(*Order) {}, `"MaintenanceOptions":null`},
+		{"no automatic recovery", func(o *Order) {
+			o.Class.Annotations = map[string]string{awsv1.AnnotationAutoRecovery: "disabled"}
+		}, `"MaintenanceOptions":{"AutoRecovery":"disabled"}`},
 		{"enclaves", func(o *Order) {
 			o.Claim.Spec.Resources.Requests = corev1.ResourceList{awsv1.ResourceNitroSandbox: resource.MustParse("1")}
 			for i := range o.Types {
