@@ -15,7 +15,7 @@ const adminPath = "/_admin/"
 
 // adminRequest has the fields of all verbs.
 type adminRequest struct {
-	Fault                      // for fault; its code and body also for reject and send
+	Fault                      // for fault; its code and body also for reject and send, its delay for shift
 	ID                string   `json:"id"`
 	IDs               []string `json:"ids"` // for interrupt, rebalance, terminate
 	InstanceType      string   `json:"instanceType"`
@@ -84,11 +84,17 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 		return map[string]string{"placementGroup": c.AddPlacementGroup(r.Group)}, nil
 	},
 	"delete-placement-group": func(c *Cloud, r adminRequest) (any, error) { return nil, c.DeletePlacementGroup(r.ID) },
-	"reclaim":                func(c *Cloud, r adminRequest) (any, error) { return nil, c.Reclaim(r.ID, r.Left) },
-	"cancel":                 func(c *Cloud, r adminRequest) (any, error) { return nil, c.CancelReservation(r.ID) },
-	"addresses":              func(c *Cloud, r adminRequest) (any, error) { return nil, c.TakeAddresses(r.SubnetID, r.Number) },
-	"fail-boots":             func(c *Cloud, r adminRequest) (any, error) { c.FailBoots(r.Number); return nil, nil },
-	"reset-calls":            func(c *Cloud, _ adminRequest) (any, error) { c.ResetCalls(); return nil, nil },
+	"shift": func(c *Cloud, r adminRequest) (any, error) {
+		id, err := c.StartShift(r.Zone, ShiftKind(r.How), r.Delay)
+		return map[string]string{"shift": id}, err
+	},
+	"end-shift":   func(c *Cloud, r adminRequest) (any, error) { c.EndShift(r.ID); return nil, nil },
+	"manage":      func(c *Cloud, r adminRequest) (any, error) { c.ManageCluster(r.How != "no"); return nil, nil },
+	"reclaim":     func(c *Cloud, r adminRequest) (any, error) { return nil, c.Reclaim(r.ID, r.Left) },
+	"cancel":      func(c *Cloud, r adminRequest) (any, error) { return nil, c.CancelReservation(r.ID) },
+	"addresses":   func(c *Cloud, r adminRequest) (any, error) { return nil, c.TakeAddresses(r.SubnetID, r.Number) },
+	"fail-boots":  func(c *Cloud, r adminRequest) (any, error) { c.FailBoots(r.Number); return nil, nil },
+	"reset-calls": func(c *Cloud, _ adminRequest) (any, error) { c.ResetCalls(); return nil, nil },
 	"cluster": func(c *Cloud, r adminRequest) (any, error) {
 		c.SetCluster(Cluster{Endpoint: r.ClusterEndpoint, CA: r.ClusterCA, Version: r.KubernetesVersion})
 		return nil, nil

@@ -45,6 +45,8 @@ type Cloud struct {
 	expired      map[string]bool
 	calls        map[CallCount]int
 	failBoots    int
+	shifts       []*zonalShift
+	unmanaged    bool // the cluster is not registered for zonal shifts
 }
 
 // New returns a cloud with one VPC (a private and a public subnet per zone, tagged karpenter.sh/discovery=<cluster>, a

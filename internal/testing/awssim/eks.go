@@ -37,7 +37,7 @@ func describeCluster(c *Cloud, r *request, _ time.Time) (any, error) {
 		}
 	}
 	return map[string]any{"cluster": map[string]any{
-		"name": cluster.Name, "arn": "arn:aws:eks:" + c.opts.Region + ":" + c.opts.AccountID + ":cluster/" + cluster.Name,
+		"name": cluster.Name, "arn": c.clusterARN(),
 		"version": cluster.Version, "endpoint": cluster.Endpoint, "status": "ACTIVE", "platformVersion": "eks.1",
 		"certificateAuthority":    map[string]any{"data": base64.StdEncoding.EncodeToString([]byte(cluster.CA))},
 		"kubernetesNetworkConfig": network,
@@ -45,6 +45,10 @@ func describeCluster(c *Cloud, r *request, _ time.Time) (any, error) {
 			"clusterSecurityGroupId": c.groups[1].id, "endpointPublicAccess": true},
 		"tags": map[string]string{},
 	}}, nil
+}
+
+func (c *Cloud) clusterARN() string {
+	return "arn:aws:eks:" + c.opts.Region + ":" + c.opts.AccountID + ":cluster/" + c.opts.Cluster.Name
 }
 
 // SetCluster changes the result of DescribeCluster. Zero fields keep their values.

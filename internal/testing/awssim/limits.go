@@ -146,6 +146,9 @@ func (c *Cloud) deniedError(service, action string) error {
 	case "iam", "sts":
 		return &apiError{"AccessDenied", message, http.StatusForbidden}
 	}
+	if service == "arc-zonal-shift" {
+		return &apiError{"AccessDeniedException", message, http.StatusForbidden}
+	}
 	return &apiError{"AccessDeniedException", message, http.StatusBadRequest}
 }
 

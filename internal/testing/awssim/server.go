@@ -72,7 +72,7 @@ type waiter func(ctx context.Context, c *Cloud, r *request) (any, error)
 // methods are all actions by service and name.
 var methods = map[string]map[string]method{
 	"ec2": ec2Methods(), "ssm": ssmMethods(), "eks": eksMethods(), "sqs": sqsMethods(),
-	"pricing": pricingMethods(), "iam": iamMethods(), "sts": stsMethods(),
+	"pricing": pricingMethods(), "iam": iamMethods(), "sts": stsMethods(), "arc-zonal-shift": arcMethods(),
 }
 
 // Serve serves requests on a listener, and runs the events that are due, until ctx ends. It closes the listener.
@@ -151,6 +151,8 @@ func (c *Cloud) parse(hr *http.Request) (*request, error) {
 		r.form, r.action = parseForm(r.values), r.values.Get("Action")
 	case "eks":
 		r.action = eksAction(hr.Method, r.path)
+	case "arc-zonal-shift":
+		r.action = arcAction(hr.Method, r.path)
 	default:
 		_, r.action, _ = strings.Cut(hr.Header.Get("X-Amz-Target"), ".")
 	}
