@@ -13,9 +13,10 @@ import (
 var update = flag.Bool("update", false, "write the generated parts of deploy/aws again")
 
 const (
-	policyFile = "../../docs/aws-iam-policy.json"
-	cfnFile    = "../../deploy/aws/cloudformation.yaml"
-	moduleDir  = "../../deploy/aws/terraform"
+	policyFile   = "../../docs/aws-iam-policy.json"
+	optionalFile = "../../docs/aws-iam-policy-optional.json"
+	cfnFile      = "../../deploy/aws/cloudformation.yaml"
+	moduleDir    = "../../deploy/aws/terraform"
 )
 
 // order is the input of a stack.
@@ -25,7 +26,8 @@ type order struct {
 	irsa, noAccess            bool
 	oidc                      string
 	namespace, serviceAccount string
-	nodeRoleName, queueName   string // empty: the default
+	nodeRoleName, queueName   string   // empty: the default
+	features                  []string // optional features that are allowed
 }
 
 const accountID = "123456789012"
@@ -67,19 +69,24 @@ type rule struct {
 // stacks are the two implementations.
 var stacks = map[string]func(testing.TB, order) account{"CloudFormation": cloudformation, "Terraform": terraform}
 
-// source returns the statements of the documented policy, for an order whose node role and queue have those names.
+// source returns the statements of the documented policy and those of the order's optional features, for an order whose
+// node role and queue have those names.
 func (o order) source(t testing.TB, nodeRole, queue string) []any {
 	t.Helper()
-	text, err := os.ReadFile(policyFile)
-	if err != nil {
-		t.Fatal(err)
+	fill := func(file string) []any {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		filled := strings.NewReplacer("${PARTITION}", o.partition, "${REGION}", o.region, "${ACCOUNT}", accountID,
+			"${CLUSTER}", o.cluster, "${NODE_ROLE}", nodeRole, "${QUEUE}", queue).Replace(string(text))
+		if strings.Contains(filled, "${") {
+			t.Fatalf("%s has a variable that is unknown to this test", file)
+		}
+		return statements(t, filled)
 	}
-	filled := strings.NewReplacer("${PARTITION}", o.partition, "${REGION}", o.region, "${ACCOUNT}", accountID,
-		"${CLUSTER}", o.cluster, "${NODE_ROLE}", nodeRole, "${QUEUE}", queue).Replace(string(text))
-	if strings.Contains(filled, "${") {
-		t.Fatalf("%s has a variable that is unknown to this test", policyFile)
-	}
-	return statements(t, filled)
+	optional := slices.DeleteFunc(fill(optionalFile), func(s any) bool { return !slices.Contains(o.features, sid(s)) })
+	return append(fill(policyFile), optional...)
 }
 
 // statements returns the statements of a policy's text.
@@ -94,7 +101,7 @@ func statements(t testing.TB, text string) []any {
 	if err := decoder.Decode(&policy); err != nil {
 		t.Fatalf("reading a policy: %v\n%s", err, text)
 	}
-	if policy.Version != "2012-10-17" || len(policy.Statement) == 0 {
+	if policy.Version != "2012-10-17" {
 		t.Errorf("a policy of version %q with %d statements", policy.Version, len(policy.Statement))
 	}
 	return policy.Statement

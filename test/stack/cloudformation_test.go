@@ -86,6 +86,9 @@ func cloudformation(t testing.TB, o order) account {
 	if o.noAccess {
 		given["NodeAccess"] = "None"
 	}
+	for _, part := range optional() {
+		given[part.name] = fmt.Sprint(slices.Contains(o.features, part.name))
+	}
 	for name, value := range given {
 		x.give(name, value)
 	}

@@ -29,7 +29,13 @@ func orders() map[string]order {
 	// Terraform shortens generated names; CloudFormation cannot.
 	longest.nodeRoleName, longest.queueName = strings.Repeat("r", 64), strings.Repeat("q", 80)
 	longest.partition, longest.suffix, longest.region = "aws-us-gov", "amazonaws.com", "ap-southeast-7"
-	return map[string]order{"usual": usual("prod"), "China": china, "GovCloud": gov, "IRSA": irsa, "IRSA in China": chinaIRSA, "names": named, "longest": longest}
+	optionals, one := usual("prod"), usual("prod")
+	for _, part := range optional() {
+		optionals.features = append(optionals.features, part.name)
+	}
+	one.features = optionals.features[:min(1, len(optionals.features))]
+	longest.features = optionals.features
+	return map[string]order{"all features": optionals, "one feature": one, "usual": usual("prod"), "China": china, "GovCloud": gov, "IRSA": irsa, "IRSA in China": chinaIRSA, "names": named, "longest": longest}
 }
 
 // each runs try for every order with both stacks.

@@ -132,6 +132,10 @@ func terraform(t testing.TB, o order) account {
 	if o.nodeRoleName != "" {
 		given["node_role_name"], given["queue_name"] = cty.StringVal(o.nodeRoleName), cty.StringVal(o.queueName)
 	}
+	given["features"] = cty.SetValEmpty(cty.String)
+	for _, name := range o.features {
+		given["features"] = cty.SetVal(append(given["features"].AsValueSlice(), cty.StringVal(name)))
+	}
 	if refusals := m.give(given); len(refusals) > 0 {
 		t.Fatal(refusals)
 	}
@@ -240,6 +244,7 @@ func TestModule(t *testing.T) {
 		"begins with":        {"cluster_name": cty.StringVal("-prod")},
 		"pod-identity or":    {"cluster_name": cty.StringVal("prod"), "identity": cty.StringVal("IRSA")},
 		"without https://":   {"cluster_name": cty.StringVal("prod"), "oidc_provider": cty.StringVal("https://oidc.eks.eu-west-1.amazonaws.com/id/A")},
+		"features are of":    {"cluster_name": cty.StringVal("prod"), "features": cty.SetVal([]cty.Value{cty.StringVal("Teleport")})},
 		"access-entry or no": {"cluster_name": cty.StringVal("prod"), "node_access": cty.StringVal("")},
 	} {
 		if refusals := parseModule(t, usual("prod")).give(given); len(refusals) != 1 || !strings.Contains(refusals[0], name) {

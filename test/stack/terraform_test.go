@@ -81,8 +81,15 @@ func (m *module) functions() map[string]function.Function {
 	return map[string]function.Function{
 		"can": tryfunc.CanFunc, "contains": stdlib.ContainsFunc, "coalesce": stdlib.CoalesceFunc, "jsondecode": stdlib.JSONDecodeFunc,
 		"jsonencode": stdlib.JSONEncodeFunc, "regex": stdlib.RegexFunc, "substr": stdlib.SubstrFunc, "toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)),
-		// For strings only: the module needs no other.
-		"length": stdlib.StrlenFunc,
+		"setsubtract": stdlib.SetSubtractFunc, "merge": stdlib.MergeFunc, "concat": stdlib.ConcatFunc,
+		"length": function.New(&function.Spec{Type: function.StaticReturnType(cty.Number),
+			Params: []function.Parameter{{Name: "of", Type: cty.DynamicPseudoType}},
+			Impl: func(arguments []cty.Value, _ cty.Type) (cty.Value, error) {
+				if arguments[0].Type() == cty.String {
+					return stdlib.Strlen(arguments[0])
+				}
+				return stdlib.Length(arguments[0])
+			}}),
 		"sha256": function.New(&function.Spec{Params: text, Type: function.StaticReturnType(cty.String),
 			Impl: func(arguments []cty.Value, _ cty.Type) (cty.Value, error) {
 				sum := sha256.Sum256([]byte(arguments[0].AsString()))

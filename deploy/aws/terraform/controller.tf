@@ -27,24 +27,33 @@ locals {
     })
   }
 
-  # What the controller may do: policy.json, a copy of docs/aws-iam-policy.json. In parts, because a managed policy has 6,144
-  # characters at most.
-  statements = jsondecode(templatefile("${path.module}/policy.json", {
+  # What the controller may do: policy.json, a copy of docs/aws-iam-policy.json, in parts, because a managed policy has 6,144
+  # characters at most, and the statements of policy-optional.json that are asked for.
+  filled = {
     PARTITION = local.partition
     REGION    = data.aws_region.current.id
     ACCOUNT   = local.account
     CLUSTER   = var.cluster_name
     NODE_ROLE = aws_iam_role.node.name
     QUEUE     = aws_sqs_queue.interruption.name
-  })).Statement
-  # generated: begin
-  parts = {
+  }
+  statements = concat(
+    jsondecode(templatefile("${path.module}/policy.json", local.filled)).Statement,
+    jsondecode(templatefile("${path.module}/policy-optional.json", local.filled)).Statement,
+  )
+  always = {
+    # generated: begin parts
     NodeLifecycle  = ["LaunchFromWhatIsThere", "LaunchByOwnTemplates", "MakeOnlyWhatIsTagged", "TagWhatIsBeingMade", "NameOwnInstances", "EndOwnInstancesAndTemplates"] # making, tagging and ending instances
     IAMIntegration = ["HandTheNodeRoleToInstances", "MakeTaggedInstanceProfiles", "ChangeOwnInstanceProfiles", "ReadInstanceProfiles", "LookForTheRoleOfSpot", "ListInstanceProfiles"] # the node role and its instance profiles
     Interruption   = ["HearOfInterruptions"] # the queue of notices
     Discovery      = ["ReadEC2", "ReadTheCluster", "ReadImageIDs", "ReadPrices"] # what there is, and what it costs
+    # generated: end
   }
-  # generated: end
+  optional = {
+    # generated: begin optional
+    # generated: end
+  }
+  parts = merge(local.always, { for name, sids in local.optional : name => sids if contains(var.features, name) })
 }
 
 resource "aws_iam_role" "controller" {

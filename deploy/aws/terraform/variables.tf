@@ -61,6 +61,18 @@ variable "node_access" {
   }
 }
 
+variable "features" {
+  description = "Features that are off by default and that the controller may use: docs/aws.md#permissions-by-feature."
+  type        = set(string)
+  default     = []
+  validation {
+    # generated: begin features
+    condition     = length(setsubtract(var.features, [])) == 0
+    error_message = "features are of: ."
+    # generated: end
+  }
+}
+
 variable "tags" {
   description = "Tags of everything that is made here. Nodes have the tags of their EC2NodeClass."
   type        = map(string)

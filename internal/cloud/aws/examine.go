@@ -102,7 +102,8 @@ func (e *examination) asked(err error, permission string) bool {
 	case errors.As(regionOf(e.opts.Region, err), &absent):
 		e.found(CloudUnreachable, "aws", "set AWS_REGION to the region of the cluster", "%s", absent)
 	case errors.As(err, &failed) && failed.Forbidden():
-		e.found(CloudPermissionDenied, permission, roleFix, "the controller is not allowed to call %s: %s", permission, failed)
+		feature := featureOf(permission)
+		e.found(CloudPermissionDenied, permission, feature.fix(), "the controller is not allowed to call %s, %s: %s", permission, feature.need(), failed)
 	default:
 		e.found(CannotLook, permission, "retry; if the error persists, check the network between the controller and AWS, and the health of the service", "AWS did not respond to %s: %s", permission, err)
 	}

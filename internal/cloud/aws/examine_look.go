@@ -71,7 +71,7 @@ func (e *examination) versions(object, ofEKS string) {
 // spotRole checks for the role without which EC2 launches no spot instance for the account.
 func (e *examination) spotRole(ctx context.Context) {
 	const permission, name = "iam:GetRole", "AWSServiceRoleForEC2Spot"
-	if e.opts.IsolatedVPC || !slices.ContainsFunc(e.pools, allowsSpot) {
+	if !featureOf(permission).on(e) {
 		return
 	}
 	err := do(ctx, e, permission, func(ctx context.Context) error {
@@ -102,7 +102,7 @@ func allowsSpot(pool karpv1.NodePool) bool {
 
 // queue checks that the interruption queue exists and that messages can be received and deleted.
 func (e *examination) queue(ctx context.Context) {
-	if e.opts.Queue == "" {
+	if !featureOf("sqs:ReceiveMessage").on(e) {
 		return
 	}
 	var url *string

@@ -22,11 +22,14 @@ type right struct {
 	try        func(context.Context) error
 }
 
-// permissions tests the permissions that the controller needs besides launches. Reading is tested by dry runs where EC2
-// supports them, otherwise by small reads. Terminating and tagging are tested by dry runs on an instance of the
-// cluster, if there is one. Creating and deleting instance profiles cannot be tested.
+// permissions tests the permissions that the controller needs besides launches, for features that are on. Reading is
+// tested by dry runs where EC2 supports them, otherwise by small reads. Terminating and tagging are tested by dry runs on
+// an instance of the cluster, if there is one. Creating and deleting instance profiles cannot be tested.
 func (e *examination) permissions(ctx context.Context) {
 	for _, r := range slices.Concat(e.rightsOfEC2(), e.otherRights(), e.rightsOverInstances()) {
+		if !featureOf(r.permission).on(e) {
+			continue
+		}
 		if err := do(ctx, e, r.permission, r.try); call.KindOf(err) != call.NotFound {
 			e.asked(err, r.permission)
 		}
@@ -78,34 +81,28 @@ func (e *examination) rightsOfEC2() []right {
 
 // otherRights returns the permissions for reading in other services. The names in the requests need not exist.
 func (e *examination) otherRights() []right {
-	rights := []right{{"ssm:GetParameter", func(ctx context.Context) error {
-		name := "/aws/service/eks/optimized-ami/" + e.facts.Version + "/amazon-linux-2023/x86_64/standard/recommended/image_id"
-		_, err := e.opts.Clients.SSM.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
-		return err
-	}}}
-	if e.opts.IsolatedVPC {
-		return rights
-	}
-	return append(rights,
-		right{"iam:GetInstanceProfile", func(ctx context.Context) error {
+	return []right{
+		{"ssm:GetParameter", func(ctx context.Context) error {
+			name := "/aws/service/eks/optimized-ami/" + e.facts.Version + "/amazon-linux-2023/x86_64/standard/recommended/image_id"
+			_, err := e.opts.Clients.SSM.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
+			return err
+		}},
+		{"iam:GetInstanceProfile", func(ctx context.Context) error {
 			_, err := e.opts.Clients.IAM.GetInstanceProfile(ctx,
 				&iam.GetInstanceProfileInput{InstanceProfileName: aws.String(e.opts.Cluster + "_doctor")})
 			return err
 		}},
-		right{"iam:ListInstanceProfiles", func(ctx context.Context) error {
+		{"iam:ListInstanceProfiles", func(ctx context.Context) error {
 			_, err := e.opts.Clients.IAM.ListInstanceProfiles(ctx,
 				&iam.ListInstanceProfilesInput{PathPrefix: aws.String("/karpenter/"), MaxItems: aws.Int32(1)})
 			return err
 		}},
-		right{"pricing:GetProducts", func(ctx context.Context) error {
-			if e.opts.Clients.Pricing == nil {
-				return nil
-			}
+		{"pricing:GetProducts", func(ctx context.Context) error {
 			_, err := e.opts.Clients.Pricing.GetProducts(ctx,
 				&pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), MaxResults: aws.Int32(1)})
 			return err
 		}},
-	)
+	}
 }
 
 // rightsOverInstances returns the permissions for terminating and tagging.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
@@ -166,7 +169,7 @@ func (w *ward) sicknesses() []sickness {
 			return w.with(func(o *Options) { o.Clock = testclock.NewFakeClock(time.Now().Add(3 * time.Minute)) })
 		}},
 		{"no permission to read subnets", []string{"CloudPermissionDenied ec2:DescribeSubnets"},
-			"is not allowed to call ec2:DescribeSubnets",
+			"is not allowed to call ec2:DescribeSubnets, for discovery: ",
 			deny("ec2", "DescribeSubnets")},
 		{"no permission to read images", []string{"CloudPermissionDenied ec2:DescribeImages"}, "UnauthorizedOperation",
 			deny("ec2", "DescribeImages")},
@@ -178,7 +181,8 @@ func (w *ward) sicknesses() []sickness {
 		{"no permission for profiles", []string{"CloudPermissionDenied iam:GetInstanceProfile"}, "GetInstanceProfile",
 			deny("iam", "GetInstanceProfile")},
 		{"no permission for prices", []string{"CloudPermissionDenied pricing:GetProducts"}, "GetProducts", deny("pricing", "GetProducts")},
-		{"no permission to receive", []string{"CloudPermissionDenied sqs:ReceiveMessage"}, "ReceiveMessage", deny("sqs", "ReceiveMessage")},
+		{"no permission to receive", []string{"CloudPermissionDenied sqs:ReceiveMessage"},
+			"sqs:ReceiveMessage, for interruption notices (--interruption-queue): ", deny("sqs", "ReceiveMessage")},
 		{"no permission to delete messages", []string{"CloudPermissionDenied sqs:DeleteMessage"}, "DeleteMessage",
 			deny("sqs", "DeleteMessageBatch")},
 		{"no queue", []string{"QueueMissing queue/elsewhere"}, `the queue "elsewhere" does not exist`,
@@ -322,6 +326,42 @@ func TestExamine(t *testing.T) {
 	}
 	if diff := cmp.Diff(slices.Sorted(slices.Values(codes)), slices.Sorted(slices.Values(rows))); diff != "" {
 		t.Errorf("-code +docs/doctor.md:\n%s", diff)
+	}
+}
+
+// TestExamineTriesEveryAction checks that each action of a feature is tried when the feature is on, and none of a feature
+// that is off, unless another one needs it.
+func TestExamineTriesEveryAction(t *testing.T) {
+	untried := []string{ // without a change, these cannot be tried
+		"ec2:DeleteLaunchTemplate", "iam:AddRoleToInstanceProfile", "iam:CreateInstanceProfile", "iam:DeleteInstanceProfile",
+		"iam:PassRole", "iam:RemoveRoleFromInstanceProfile", "iam:TagInstanceProfile",
+	}
+	w := newWard(t)
+	tried := func(change func(*Options)) []string {
+		var mutex sync.Mutex
+		actions := map[string]bool{}
+		heal := w.with(func(o *Options) {
+			change(o)
+			o.Observer.Called = func(c call.Call) {
+				mutex.Lock()
+				defer mutex.Unlock()
+				actions[strings.ToLower(c.Service)+":"+c.Operation] = true
+			}
+		})
+		defer heal()
+		w.examine()
+		return slices.Sorted(maps.Keys(actions))
+	}
+	want := slices.DeleteFunc(actionsOf(Features()), func(action string) bool { return slices.Contains(untried, action) })
+	if diff := cmp.Diff(want, tried(func(*Options) {})); diff != "" {
+		t.Errorf("every feature is on: -actions +tried:\n%s", diff)
+	}
+	want = slices.DeleteFunc(want, func(action string) bool {
+		name := featureOf(action).Name
+		return name == "interruption notices" || name == "on-demand prices" || name == "doctor's check of the role of spot" || name == "instance profiles"
+	})
+	if diff := cmp.Diff(want, tried(func(o *Options) { o.Queue, o.IsolatedVPC = "", true })); diff != "" {
+		t.Errorf("what can be off is off: -actions +tried:\n%s", diff)
 	}
 }
 

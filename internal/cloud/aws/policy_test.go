@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	root       = "../../.." // of the repository
-	services   = "github.com/aws/aws-sdk-go-v2/service/"
-	policyFile = root + "/docs/aws-iam-policy.json"
+	root         = "../../.." // of the repository
+	services     = "github.com/aws/aws-sdk-go-v2/service/"
+	policyFile   = root + "/docs/aws-iam-policy.json"
+	optionalFile = root + "/docs/aws-iam-policy-optional.json"
 )
 
 // renamed maps operations to permissions with a different name.
@@ -136,29 +137,36 @@ func (l *list) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(l))
 }
 
-func readPolicy(t *testing.T) policy {
+func readPolicy(t *testing.T, file string) policy {
 	t.Helper()
-	text, err := os.ReadFile(policyFile)
+	text, err := os.ReadFile(file)
 	check(t, err)
 	var read policy
 	check(t, json.Unmarshal(text, &read))
+	for _, s := range read.Statement {
+		if s.Effect != "Allow" {
+			t.Errorf("%s: %s: %s", file, s.Sid, s.Effect)
+		}
+	}
 	return read
 }
 
-// TestPolicy checks that the documented permissions are exactly those for the requests that the program makes.
-func TestPolicy(t *testing.T) {
-	allowed := map[string]bool{}
-	for _, s := range readPolicy(t).Statement {
-		if s.Effect != "Allow" {
-			t.Errorf("%s: %s", s.Sid, s.Effect)
-		}
-		for _, action := range s.Action {
-			allowed[action] = true
+// actionsOf returns the sorted actions of features.
+func actionsOf(features []Feature) []string {
+	all := map[string]bool{}
+	for _, f := range features {
+		for _, action := range f.Actions {
+			all[action] = true
 		}
 	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// TestFeatures checks that the features need exactly the requests that the program makes.
+func TestFeatures(t *testing.T) {
 	needed := made(t)
-	if diff := cmp.Diff(needed, slices.Sorted(maps.Keys(allowed))); diff != "" {
-		t.Errorf("the program's requests and the permissions of the policy differ -requests +policy:\n%s", diff)
+	if diff := cmp.Diff(needed, actionsOf(Features())); diff != "" {
+		t.Errorf("the program's requests and Features() differ -requests +features:\n%s", diff)
 	}
 	operations := map[string]bool{}
 	for _, action := range needed {
@@ -173,12 +181,80 @@ func TestPolicy(t *testing.T) {
 	if len(declared(t)) < 20 {
 		t.Errorf("only %d operations are declared: the test reads the wrong files", len(declared(t)))
 	}
+	by := map[string]string{}
+	for _, f := range Features() {
+		if f.Name == "" || len(f.Actions) == 0 || !slices.IsSorted(f.Actions) || f.Statement != "" && f.Setting == "" {
+			t.Errorf("%+v: want a name, sorted actions, and a setting for what is optional", f)
+		}
+		for _, action := range f.Actions {
+			if by[action] != "" {
+				t.Errorf("%s belongs to %s and %s", action, by[action], f.Name)
+			}
+			by[action] = f.Name
+		}
+	}
+}
+
+// TestPolicy checks that the documented permissions are exactly those of the features: the default policy those of
+// features without a statement of their own, and the optional one a statement for each other feature.
+func TestPolicy(t *testing.T) {
+	allowed := map[string]bool{}
+	for _, s := range readPolicy(t, policyFile).Statement {
+		for _, action := range s.Action {
+			allowed[action] = true
+		}
+	}
+	basic := slices.DeleteFunc(Features(), func(f Feature) bool { return f.Statement != "" })
+	if diff := cmp.Diff(actionsOf(basic), slices.Sorted(maps.Keys(allowed))); diff != "" {
+		t.Errorf("-features +%s:\n%s", policyFile, diff)
+	}
+	optional, want := map[string][]string{}, map[string][]string{}
+	for _, s := range readPolicy(t, optionalFile).Statement {
+		optional[s.Sid] = slices.Sorted(slices.Values(s.Action))
+	}
+	for _, f := range Features() {
+		if f.Statement != "" {
+			want[f.Statement] = f.Actions
+		}
+	}
+	if diff := cmp.Diff(want, optional); diff != "" {
+		t.Errorf("-features +%s:\n%s", optionalFile, diff)
+	}
+}
+
+// TestFeaturesAreDocumented checks that docs/aws.md has a row for each feature, with its setting, its actions and the
+// policy that allows them.
+func TestFeaturesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(root + "/docs/aws.md")
+	check(t, err)
+	_, section, _ := strings.Cut(string(text), "\n### Permissions by feature\n")
+	section, _, _ = strings.Cut(section, "\n#")
+	var rows, want []string
+	for line := range strings.Lines(section) {
+		if row := strings.ReplaceAll(strings.TrimSpace(line), "`", ""); strings.HasPrefix(row, "| ") && strings.Contains(row, ":") {
+			rows = append(rows, row)
+		}
+	}
+	for _, f := range Features() {
+		allowed := f.Statement
+		if allowed == "" {
+			allowed = "default"
+		}
+		setting := f.Setting
+		if setting == "" {
+			setting = "always"
+		}
+		want = append(want, "| "+strings.Join([]string{f.Name, setting, allowed, strings.Join(f.Actions, ", ")}, " | ")+" |")
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("-Features() +docs/aws.md:\n%s", diff)
+	}
 }
 
 // TestPolicyIsScoped checks that every permission to change something is restricted to the cluster's tags or to one
 // resource. Only reading is unrestricted.
 func TestPolicyIsScoped(t *testing.T) {
-	for _, s := range readPolicy(t).Statement {
+	for _, s := range slices.Concat(readPolicy(t, policyFile).Statement, readPolicy(t, optionalFile).Statement) {
 		everything := slices.ContainsFunc(s.Resource, func(r string) bool { return strings.HasSuffix(r, "/*") || r == "*" })
 		tagged := false
 		for _, operator := range s.Condition {
