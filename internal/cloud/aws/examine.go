@@ -103,7 +103,8 @@ func (e *examination) asked(err error, permission string) bool {
 		e.found(CloudUnreachable, "aws", "set AWS_REGION to the region of the cluster", "%s", absent)
 	case errors.As(err, &failed) && failed.Forbidden():
 		feature := featureOf(permission)
-		e.found(CloudPermissionDenied, permission, feature.fix(), "the controller is not allowed to call %s, %s: %s", permission, feature.need(), failed)
+		e.found(CloudPermissionDenied, permission, feature.fix(), "the controller is not allowed to call %s, %s: %s",
+			permission, feature.need(), failed)
 	default:
 		e.found(CannotLook, permission, "retry; if the error persists, check the network between the controller and AWS, and the health of the service", "AWS did not respond to %s: %s", permission, err)
 	}

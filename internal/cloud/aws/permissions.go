@@ -35,9 +35,9 @@ func Features() []Feature {
 			"ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes",
 			"ec2:DescribeInstances", "ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory",
 			"ec2:DescribeSubnets", "eks:DescribeCluster", "ssm:GetParameter"}},
-		{Name: "instance profiles", Setting: "spec.role of a class, without --isolated-vpc", on: (*examination).makesProfiles, Actions: []string{
-			"iam:AddRoleToInstanceProfile", "iam:CreateInstanceProfile", "iam:DeleteInstanceProfile", "iam:GetInstanceProfile",
-			"iam:ListInstanceProfiles", "iam:RemoveRoleFromInstanceProfile", "iam:TagInstanceProfile"}},
+		{Name: "instance profiles", Setting: "spec.role of a class, without --isolated-vpc", on: (*examination).makesProfiles,
+			Actions: []string{"iam:AddRoleToInstanceProfile", "iam:CreateInstanceProfile", "iam:DeleteInstanceProfile",
+				"iam:GetInstanceProfile", "iam:ListInstanceProfiles", "iam:RemoveRoleFromInstanceProfile", "iam:TagInstanceProfile"}},
 		{Name: "on-demand prices", Setting: "no --isolated-vpc", on: (*examination).readsPrices, Actions: []string{"pricing:GetProducts"}},
 		{Name: "interruption notices", Setting: "--interruption-queue",
 			on:      func(e *examination) bool { return e.opts.Queue != "" },
@@ -78,6 +78,6 @@ func (f Feature) fix() string {
 	if f.Statement == "" {
 		return roleFix
 	}
-	return fmt.Sprintf("allow the statement %s of docs/aws-iam-policy-optional.json for the controller's role (with deploy/aws: its switch %[1]s), "+
-		"or turn the feature off: %s", f.Statement, f.Setting)
+	return fmt.Sprintf("allow the statement %s of docs/aws-iam-policy-optional.json for the controller's role "+
+		"(with deploy/aws: the switch %[1]s), or turn the feature off: %s", f.Statement, f.Setting)
 }

@@ -30,7 +30,7 @@ type File struct {
 // Each runs the test for each file.
 func Each(t *testing.T, test func(*testing.T, *File)) {
 	for _, f := range Read(t, "testdata") {
-		t.Run(strings.TrimSuffix(filepath.Base(f.path), ".txtar"), func(t *testing.T) { test(t, f) })
+		t.Run(f.Name(), func(t *testing.T) { test(t, f) })
 	}
 }
 
@@ -54,6 +54,9 @@ func Read(t testing.TB, folder string) []*File {
 	}
 	return files
 }
+
+// Name returns the name of the file, without its extension.
+func (f *File) Name() string { return strings.TrimSuffix(filepath.Base(f.path), ".txtar") }
 
 // Section returns the text of a section, nil if there is none.
 func (f *File) Section(name string) []byte {

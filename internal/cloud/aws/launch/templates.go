@@ -52,15 +52,20 @@ func (l *Launcher) ensure(ctx context.Context, t template) error {
 	if k.exists {
 		return nil
 	}
-	_, err := withRetries(ctx, l, "CreateLaunchTemplate", l.opts.EC2.CreateLaunchTemplate, &ec2.CreateLaunchTemplateInput{
-		LaunchTemplateName: aws.String(t.name), LaunchTemplateData: t.data,
-		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeLaunchTemplate, Tags: ec2Tags(t.tags)}},
-	})
+	_, err := withRetries(ctx, l, "CreateLaunchTemplate", l.opts.EC2.CreateLaunchTemplate, t.request())
 	if err != nil && codeOf(err) != "InvalidLaunchTemplateName.AlreadyExistsException" {
 		return fmt.Errorf("creating launch template %s: %w", t.name, err)
 	}
 	k.exists = true
 	return nil
+}
+
+// request returns the request that creates the template.
+func (t *template) request() *ec2.CreateLaunchTemplateInput {
+	return &ec2.CreateLaunchTemplateInput{
+		LaunchTemplateName: aws.String(t.name), LaunchTemplateData: t.data,
+		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeLaunchTemplate, Tags: ec2Tags(t.tags)}},
+	}
 }
 
 // forget marks the launch template as missing, so that it is created again. It is called when EC2 reports that the
