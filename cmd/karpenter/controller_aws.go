@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
@@ -146,8 +147,21 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err := provider.Prepare(ctx); err != nil {
 		log.Error(err, "instance types or prices are the built-in ones; the call is retried")
 	}
+	warn(ctx, provider)
 	w.provider = provider
 	return errors.Join(provider.SetupWithManager(ctx, w.mgr), w.mgr.Add(everywhere(w.followStock)))
+}
+
+// warn writes a line about each setting that has no effect.
+func warn(ctx context.Context, provider *aws.Provider) {
+	log := ctrllog.FromContext(ctx).WithName("aws")
+	ineffective, err := provider.Ineffective(ctx)
+	if err != nil {
+		log.Error(err, "settings without effect are not known")
+	}
+	for _, found := range ineffective {
+		log.Info("warning: a setting has no effect", "setting", found.Setting, "because", found.Because)
+	}
 }
 
 // ownNamespace returns the namespace of the program's own objects.
