@@ -40,6 +40,10 @@ func (e *examination) permissions(ctx context.Context) {
 func (e *examination) rightsOfEC2() []right {
 	c, dry := e.opts.Clients.EC2, aws.Bool(true)
 	return []right{
+		{"ec2:DescribeCapacityReservations", func(ctx context.Context) error {
+			_, err := c.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{DryRun: dry})
+			return err
+		}},
 		{"ec2:DescribeImages", func(ctx context.Context) error {
 			_, err := c.DescribeImages(ctx, &ec2.DescribeImagesInput{DryRun: dry})
 			return err

@@ -337,6 +337,9 @@ func TestExamineTriesEveryAction(t *testing.T) {
 		"iam:PassRole", "iam:RemoveRoleFromInstanceProfile", "iam:TagInstanceProfile",
 	}
 	w := newWard(t)
+	class := w.class(t, "default")
+	class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{InstanceMatchCriteria: "targeted"}}
+	check(t, w.api.Update(t.Context(), class))
 	tried := func(change func(*Options)) []string {
 		var mutex sync.Mutex
 		actions := map[string]bool{}
@@ -358,9 +361,9 @@ func TestExamineTriesEveryAction(t *testing.T) {
 	}
 	want = slices.DeleteFunc(want, func(action string) bool {
 		name := featureOf(action).Name
-		return name == "interruption notices" || name == "on-demand prices" || name == "doctor's check of the role of spot" || name == "instance profiles"
+		return name == "interruption notices" || name == "on-demand prices" || name == "doctor's check of the role of spot" || name == "instance profiles" || name == "capacity reservations"
 	})
-	if diff := cmp.Diff(want, tried(func(o *Options) { o.Queue, o.IsolatedVPC = "", true })); diff != "" {
+	if diff := cmp.Diff(want, tried(func(o *Options) { o.Queue, o.IsolatedVPC, o.OpenReservations = "", true, true })); diff != "" {
 		t.Errorf("what can be off is off: -actions +tried:\n%s", diff)
 	}
 }

@@ -42,6 +42,8 @@ func Features() []Feature {
 		{Name: "interruption notices", Setting: "--interruption-queue",
 			on:      func(e *examination) bool { return e.opts.Queue != "" },
 			Actions: []string{"sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"}},
+		{Name: "capacity reservations", Setting: "spec.capacityReservationSelectorTerms of a class, and the gate ReservedCapacity",
+			on: (*examination).usesReservations, Actions: []string{"ec2:DescribeCapacityReservations"}},
 		{Name: "doctor's check of the role of spot", Setting: "a NodePool that allows spot", Actions: []string{"iam:GetRole"},
 			on: func(e *examination) bool { return !e.opts.IsolatedVPC && slices.ContainsFunc(e.pools, allowsSpot) }},
 	}
@@ -51,6 +53,12 @@ func Features() []Feature {
 func (e *examination) makesProfiles() bool {
 	byRole := func(c awsv1.EC2NodeClass) bool { return c.Spec.InstanceProfile == nil }
 	return !e.opts.IsolatedVPC && (len(e.classes) == 0 || slices.ContainsFunc(e.classes, byRole))
+}
+
+// usesReservations reports whether a class selects capacity reservations.
+func (e *examination) usesReservations() bool {
+	terms := func(c awsv1.EC2NodeClass) bool { return len(c.Spec.CapacityReservationSelectorTerms) > 0 }
+	return !e.opts.OpenReservations && slices.ContainsFunc(e.classes, terms)
 }
 
 func (e *examination) readsPrices() bool { return !e.opts.IsolatedVPC && e.opts.Clients.Pricing != nil }

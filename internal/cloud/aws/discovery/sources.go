@@ -19,6 +19,8 @@ type EC2API interface {
 	DescribeSubnets(context.Context, *ec2.DescribeSubnetsInput, ...func(*ec2.Options)) (*ec2.DescribeSubnetsOutput, error)
 	DescribeSecurityGroups(context.Context, *ec2.DescribeSecurityGroupsInput, ...func(*ec2.Options)) (*ec2.DescribeSecurityGroupsOutput, error)
 	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
+	DescribeCapacityReservations(context.Context, *ec2.DescribeCapacityReservationsInput,
+		...func(*ec2.Options)) (*ec2.DescribeCapacityReservationsOutput, error)
 }
 
 // SSMAPI has the methods of *ssm.Client that the package calls.
@@ -117,6 +119,8 @@ type Sources struct {
 	Profiles  *Profiles
 	Cluster   *Cluster
 	Addresses *Addresses
+	// Reservations finds capacity reservations.
+	Reservations *Reservations
 	// Calls makes the calls of all of them.
 	Calls *Caller
 }
@@ -145,8 +149,8 @@ func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error)
 		Images:    newImages(clients.EC2, newParameters(clients.SSM, calls, opts), calls, opts),
 		Profiles:  newProfiles(clients.IAM, calls, opts),
 		Cluster:   cluster,
-		Addresses: addresses,
-		Calls:     calls,
+		Addresses: addresses, Reservations: newReservations(clients.EC2, calls, opts),
+		Calls: calls,
 	}, nil
 }
 
