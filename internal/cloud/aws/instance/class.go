@@ -37,6 +37,8 @@ type Class struct {
 	NestedVirtualization bool
 	ConnectionTracking   bool
 	Kubelet              Kubelet
+	// Reservations are the capacity reservations of the status.
+	Reservations []Reservation
 }
 
 // Image is one resolved machine image and the instance types it is for.
@@ -88,6 +90,8 @@ type Settings struct {
 	ReservedENIs int64
 	// IPv6 means that the cluster's pods have IPv6 addresses.
 	IPv6 bool
+	// IgnoreReservations means that nothing is launched into the capacity reservations of classes.
+	IgnoreReservations bool
 }
 
 func (s *Settings) check() error {

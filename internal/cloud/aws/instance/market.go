@@ -15,6 +15,9 @@ type Market struct {
 	// Unavailable returns until when the cloud is assumed to have no capacity, zero if it may have some. Unavailable.Until
 	// is an implementation.
 	Unavailable func(Offer) time.Time
+	// Left returns how many more instances a capacity reservation has room for, and its tenancy, empty if it is not known.
+	// Reserved.Left is an implementation. Without it, no reservation has any.
+	Left func(reservationID string) (count int, tenancy string)
 }
 
 // Offer is a potential launch for a class, described by the attributes that EC2's refusals distinguish.
@@ -58,6 +61,13 @@ func (a *typeEntry) offerings(class string, m *Market) []cloud.Offering {
 			offerings = append(offerings, offering)
 		}
 	}
+	if len(a.reserved) == 0 {
+		return offerings
+	}
+	for i := range a.reserved {
+		offerings = append(offerings, a.reserved[i].offering(class, m))
+	}
+	cloud.SortCatalog([]cloud.InstanceType{{Offerings: offerings}})
 	return offerings
 }
 

@@ -29,6 +29,9 @@ func ClassOf(class *awsv1.EC2NodeClass) Class {
 	for _, s := range class.Status.Subnets {
 		c.Subnets = append(c.Subnets, Subnet{ID: s.ID, Zone: s.Zone, ZoneID: s.ZoneID})
 	}
+	for i := range class.Status.CapacityReservations {
+		c.Reservations = append(c.Reservations, reservationOf(&class.Status.CapacityReservations[i]))
+	}
 	for _, m := range spec.BlockDeviceMappings {
 		if m.EBS != nil {
 			c.Volumes = append(c.Volumes, volumeOf(m))

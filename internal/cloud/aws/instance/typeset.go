@@ -27,6 +27,8 @@ type typeEntry struct {
 	zones        []zone
 	// usage lists the capacity types in the order of the offerings.
 	usage []string
+	// reserved are the capacity reservations of the type.
+	reserved []reservedOffering
 }
 
 // Seen returns the minimum memory in bytes of the nodes of a type with an image. Memory.Least is an implementation.
@@ -81,8 +83,9 @@ func (b *builder) typeEntry(t *catalog.Type) (made typeEntry, image, why string)
 			return made, "", why
 		}
 	}
-	made.zones, made.usage = b.zonesOf(t), usageOf(t)
+	made.zones, made.usage, made.reserved = b.zonesOf(t), usageOf(t), b.reservedOf(t)
 	switch {
+	case len(made.reserved) > 0:
 	case len(made.usage) == 0:
 		return made, "", "has neither on-demand nor spot offerings"
 	case len(made.zones) == 0:
@@ -94,6 +97,9 @@ func (b *builder) typeEntry(t *catalog.Type) (made typeEntry, image, why string)
 		return made, "", "has an architecture or devices that no image of the class supports"
 	}
 	made.instanceType = b.instanceType(t, requirements, image)
+	if len(made.reserved) > 0 {
+		made.unreserved()
+	}
 	allocatable := made.instanceType.Allocatable()
 	for _, name := range []string{cpu, memory, pods} {
 		if allocatable[name] <= 0 {
