@@ -179,6 +179,11 @@ func (c *EC2NodeClass) Condition(conditionType string) *status.Condition {
 	return unshared.StatusConditions().Get(conditionType)
 }
 
+// PrefixDelegation reports whether nodes of the class have IPv4 prefixes.
+func (c *EC2NodeClass) PrefixDelegation() bool {
+	return c.Annotations[AnnotationPrefixDelegation] == "true"
+}
+
 // GetConditions implements status.Object.
 func (c *EC2NodeClass) GetConditions() []status.Condition { return c.Status.Conditions }
 

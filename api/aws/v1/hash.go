@@ -43,6 +43,7 @@ type hashedSpec struct {
 	NestedVirtualization     string
 	AssociatePublicIPAddress string // true, false or unset
 	Context                  string
+	PrefixDelegation         bool
 }
 
 type hashedBlockDevice struct {
@@ -91,6 +92,7 @@ func (c *EC2NodeClass) hashed() hashedSpec {
 		DetailedMonitoring:       value(spec.DetailedMonitoring),
 		AssociatePublicIPAddress: threeWay(spec.AssociatePublicIPAddress),
 		Context:                  value(spec.Context),
+		PrefixDelegation:         c.PrefixDelegation(),
 	}
 	if len(spec.Tags) > 0 {
 		hashed.Tags = maps.Clone(spec.Tags)

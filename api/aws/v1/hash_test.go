@@ -3,6 +3,7 @@ package v1
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -135,6 +136,15 @@ func TestHashSeesEveryListedField(t *testing.T) {
 			t.Errorf("%s: hash is the same as with %s", test.name, other)
 		}
 		seen[hash] = test.name
+	}
+	for annotation, changes := range map[string]bool{AnnotationPrefixDelegation + "=true": true, AnnotationPrefixDelegation + "=false": false,
+		AnnotationOpenReservations + "=true": false} {
+		class := hashedClass()
+		key, value, _ := strings.Cut(annotation, "=")
+		class.Annotations = map[string]string{key: value}
+		if got := class.Hash() != hashedClass().Hash(); got != changes {
+			t.Errorf("the annotation %s changes the hash: %t, want %t", annotation, got, changes)
+		}
 	}
 }
 

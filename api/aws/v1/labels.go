@@ -86,6 +86,10 @@ const (
 	// system status checks fail: the controller replaces them. "default", or no annotation, is EC2's own default. Only
 	// this implementation defines it.
 	AnnotationAutoRecovery = "karpenter-go.github.io/auto-recovery"
+	// AnnotationPrefixDelegation, on a class, is "true" if the VPC CNI assigns IPv4 prefixes of 16 addresses to nodes
+	// (ENABLE_PREFIX_DELEGATION), so that each type has as many pods as EKS recommends for it. "false" is the default.
+	// Only this implementation defines it.
+	AnnotationPrefixDelegation = "karpenter-go.github.io/prefix-delegation"
 )
 
 // FinalizerTermination keeps a class in the API until no claim uses it and the AWS resources created for it are

@@ -41,6 +41,7 @@ const (
 	ProfileWithoutRole    = "ProfileWithoutRole"    // the profile does not have the role that the class requires
 	SpotRoleMissing       = "SpotRoleMissing"       // the service-linked role of EC2 Spot does not exist
 	LaunchRefused         = "LaunchRefused"         // EC2 refuses the launch that a class describes
+	PodsPerNodeDiffer     = "PodsPerNodeDiffer"     // the VPC CNI has settings that the class or the controller does not know
 	TagsMissing           = "TagsMissing"           // an instance of the cluster has lost the tags by which it is found
 )
 

@@ -147,9 +147,17 @@ func (e *examination) eachClass(ctx context.Context) {
 		if class.DeletionTimestamp != nil {
 			continue
 		}
+		e.podsPerNode(class)
 		if e.network(ctx, class) && e.images(ctx, class) && e.profile(ctx, class) {
 			e.launch(ctx, class)
 		}
+	}
+}
+
+// podsPerNode compares the settings of the VPC CNI with those of the class and the controller.
+func (e *examination) podsPerNode(of *awsv1.EC2NodeClass) {
+	if problem, fix, differ := strings.Cut(class.PodsHint(of, e.facts, e.opts.ReservedENIs), "; "); differ {
+		e.found(PodsPerNodeDiffer, "ec2nodeclass/"+of.Name, fix, "%s", problem)
 	}
 }
 

@@ -118,6 +118,10 @@ func (w *ward) edit(change func(*awsv1.EC2NodeClass)) (heal func()) {
 	}
 }
 
+func cni(settings discovery.CNI) func(context.Context) (discovery.CNI, error) {
+	return func(context.Context) (discovery.CNI, error) { return settings, nil }
+}
+
 // with modifies the options of the provider that runs the examination.
 func (w *ward) with(change func(*Options)) (heal func()) {
 	w.change = append(w.change, change)
@@ -218,6 +222,14 @@ func (w *ward) sicknesses() []sickness {
 				c.Spec.SubnetSelectorTerms = []awsv1.SubnetSelectorTerm{{Tags: map[string]string{"karpenter.sh/discovery": "elsewhere"}}}
 			})
 		}},
+		{"prefixes that the class does not know", []string{"PodsPerNodeDiffer ec2nodeclass/default"},
+			"ENABLE_PREFIX_DELEGATION=true", func() func() {
+				return w.with(func(o *Options) { o.Kubernetes.CNI = cni(discovery.CNI{PrefixDelegation: true}) })
+			}},
+		{"interfaces that the controller does not know", []string{"PodsPerNodeDiffer ec2nodeclass/default"},
+			"set --reserved-enis", func() func() {
+				return w.with(func(o *Options) { o.Kubernetes.CNI = cni(discovery.CNI{CustomNetworking: true}) })
+			}},
 		{"full subnets", []string{"SubnetsFull ec2nodeclass/default"}, "has a free address", func() func() {
 			take := func(n int) {
 				for _, s := range w.sim.Subnets() {
@@ -308,7 +320,8 @@ func TestExamine(t *testing.T) {
 	// Every code has a test case and a row in the documentation, which has no other rows.
 	codes := []string{CloudUnreachable, CloudPermissionDenied, CloudClockSkew, ClusterUnknown, ClusterDiffers,
 		VersionUntried, QueueMissing, SubnetsMissing,
-		SubnetsFull, SecurityGroupsMissing, ImagesMissing, ProfileMissing, ProfileWithoutRole, SpotRoleMissing, LaunchRefused, TagsMissing}
+		SubnetsFull, SecurityGroupsMissing, ImagesMissing, ProfileMissing, ProfileWithoutRole, SpotRoleMissing, LaunchRefused,
+		PodsPerNodeDiffer, TagsMissing}
 	for _, code := range append(codes, CannotLook) {
 		if !seen[code] {
 			t.Errorf("no case has the code %s", code)

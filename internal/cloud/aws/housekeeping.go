@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,8 +27,9 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	}
 	reconciler := &class.Reconciler{
 		Client: p.opts.Client, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, IsolatedVPC: p.opts.IsolatedVPC,
-		Now:      p.opts.Clock.Now,
-		UserData: p.opts.Observer.UserData,
+		ReservedENIs: p.opts.ReservedENIs,
+		Now:          p.opts.Clock.Now,
+		UserData:     p.opts.Observer.UserData,
 		Emit: func(class *awsv1.EC2NodeClass, reason, message string) {
 			p.opts.Observer.Event(class, interruption.Event{Reason: reason, Message: message})
 		},
@@ -82,7 +84,8 @@ func (p *Provider) followClasses(ctx context.Context, mgr ctrl.Manager) error {
 		AddFunc: func(any) { p.opts.Changed() },
 		UpdateFunc: func(before, after any) {
 			old, isClass := before.(*awsv1.EC2NodeClass)
-			if now, ok := after.(*awsv1.EC2NodeClass); ok && isClass && (old.Generation != now.Generation || !equality.Semantic.DeepEqual(old.Status, now.Status)) {
+			if now, ok := after.(*awsv1.EC2NodeClass); ok && isClass && (old.Generation != now.Generation ||
+				!maps.Equal(old.Annotations, now.Annotations) || !equality.Semantic.DeepEqual(old.Status, now.Status)) {
 				p.opts.Changed()
 			}
 		},

@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clientdiscovery "k8s.io/client-go/discovery"
@@ -39,7 +41,32 @@ func KubernetesOf(asked discovery.Kubernetes, config *rest.Config, reader client
 		}
 		return service.Spec.ClusterIP, err
 	}
+	asked.CNI = func(ctx context.Context) (discovery.CNI, error) { return cniOf(ctx, reader) }
 	return asked, nil
+}
+
+// cniOf reads the settings of the VPC CNI from its DaemonSet. Without one, all are false.
+func cniOf(ctx context.Context, reader client.Reader) (discovery.CNI, error) {
+	var found appsv1.DaemonSetList
+	err := reader.List(ctx, &found, client.InNamespace("kube-system"), client.MatchingFields{"metadata.name": "aws-node"})
+	var cni discovery.CNI
+	for i := range found.Items {
+		if found.Items[i].Name != "aws-node" {
+			continue
+		}
+		for _, container := range found.Items[i].Spec.Template.Spec.Containers {
+			for _, variable := range container.Env {
+				on := container.Name == "aws-node" && strings.EqualFold(variable.Value, "true")
+				switch variable.Name {
+				case "ENABLE_PREFIX_DELEGATION":
+					cni.PrefixDelegation = cni.PrefixDelegation || on
+				case "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG":
+					cni.CustomNetworking = cni.CustomNetworking || on
+				}
+			}
+		}
+	}
+	return cni, err
 }
 
 // serverVersion returns a function that queries the API server's version, such as v1.36.1.

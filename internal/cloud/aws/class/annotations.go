@@ -14,6 +14,7 @@ var annotationValues = []struct {
 	values []string
 }{
 	{awsv1.AnnotationAutoRecovery, []string{"default", awsv1.Disabled}},
+	{awsv1.AnnotationPrefixDelegation, []string{"true", "false"}},
 }
 
 // annotations checks the values of this project's annotations. A value that is not known would have no effect, without

@@ -33,6 +33,9 @@ func TestExamine(t *testing.T) {
 		{name: "an expression, and what is wrong in any case", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}, KubeReserved: map[string]string{"cpu": "vcpus * 10"}}
 		}, want: "False InvalidKubeletConfiguration clusterDNS"},
+		{name: "an annotation", change: func(c *awsv1.EC2NodeClass) {
+			c.Annotations = map[string]string{awsv1.AnnotationPrefixDelegation: "yes"}
+		}, want: "False InvalidAnnotation karpenter-go.github.io/prefix-delegation"},
 		{name: "kubelet", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}}
 		}, want: "False InvalidKubeletConfiguration clusterDNS"},

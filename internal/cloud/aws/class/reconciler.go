@@ -57,6 +57,8 @@ type Reconciler struct {
 	UserData func(class string, bytes int)
 	// IsolatedVPC means that IAM cannot be reached (--isolated-vpc): no profile is deleted.
 	IsolatedVPC bool
+	// ReservedENIs is the number of network interfaces that pods cannot use (--reserved-enis).
+	ReservedENIs int64
 	// Now returns the current time.
 	Now func() time.Time
 
@@ -202,6 +204,9 @@ func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cl
 	}
 	if found == nil {
 		found = accepted(class, cluster)
+		if hint := PodsHint(class, cluster, r.ReservedENIs); found.message == "" {
+			found.message = hint
+		}
 	}
 	condition := conditionOf(found)
 	if old := class.Condition(condition.Type); old.Status == condition.Status && old.Reason == condition.Reason && discovery.SameWords(old.Message, condition.Message) {

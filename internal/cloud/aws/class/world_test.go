@@ -26,6 +26,7 @@ type world struct {
 	warned    []string // pools, with the reason
 	templates []string // classes whose templates were deleted
 	bytes     map[string]int
+	cni       discovery.CNI
 }
 
 const name = "default"
@@ -44,7 +45,8 @@ func (w *world) wire(objects []client.Object) {
 	scheme := runtime.NewScheme()
 	w.Must(awsv1.AddToScheme(scheme))
 	w.Must(karpv1.AddToScheme(scheme))
-	sources, err := discovery.New(discovery.Clients{EC2: w.EC2, SSM: w.SSM, EKS: w.EKS, IAM: w.IAM}, discovery.Kubernetes{FromEKS: true},
+	sources, err := discovery.New(discovery.Clients{EC2: w.EC2, SSM: w.SSM, EKS: w.EKS, IAM: w.IAM}, discovery.Kubernetes{FromEKS: true,
+		CNI: func(context.Context) (discovery.CNI, error) { return w.cni, nil }},
 		discovery.Options{Cluster: awstest.Cluster, Region: "us-east-1", Observe: w.Observe})
 	w.Must(err)
 	w.bytes = map[string]int{}

@@ -25,6 +25,15 @@ type Kubernetes struct {
 	CABundle string
 	// DNS returns the cluster IP of the service kube-dns, and an empty string if there is none.
 	DNS func(context.Context) (string, error)
+	// CNI returns the settings of the VPC CNI.
+	CNI func(context.Context) (CNI, error)
+}
+
+// CNI has the settings of the VPC CNI that determine how many pods a node has addresses for
+// (https://github.com/aws/amazon-vpc-cni-k8s#cni-configuration-variables).
+type CNI struct {
+	PrefixDelegation bool // ENABLE_PREFIX_DELEGATION
+	CustomNetworking bool // AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG
 }
 
 // Facts holds the facts about the cluster that user data and aliases need.
@@ -36,6 +45,7 @@ type Facts struct {
 	ServiceCIDR string // empty if EKS does not report it, or does not know the cluster
 	DNS         string // address; empty if unknown
 	IPv6        bool   // services and pods have IPv6 addresses
+	CNI         CNI
 }
 
 // Cluster reads and caches the facts.
@@ -123,10 +133,23 @@ func (c *Cluster) ask(ctx context.Context) (Facts, error) {
 			return facts, fmt.Errorf("reading the address of kube-dns: %w", err)
 		}
 	}
+	facts.CNI = c.cni(ctx)
 	if facts.ServiceCIDR == "" { // EKS does not report it
 		facts.IPv6 = strings.Contains(facts.DNS, ":")
 	}
 	return facts, facts.check()
+}
+
+// cni reads the settings of the VPC CNI. They only cause hints, so an error leaves the last ones in place.
+func (c *Cluster) cni(ctx context.Context) CNI {
+	if c.kubernetes.CNI != nil {
+		if found, err := c.kubernetes.CNI(ctx); err == nil {
+			return found
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last.CNI
 }
 
 // describe reads the facts from EKS. A cluster that EKS does not know is not an error, provided that all other facts

@@ -38,20 +38,25 @@ func TestCluster(t *testing.T) {
 		want       Facts
 	}{
 		{"from EKS", simCluster, Kubernetes{FromEKS: true, Version: server, DNS: dns},
-			Facts{"sandbox", "1.35", "https://api.example", pem, "10.100.0.0/16", "10.100.0.10", false}},
+			Facts{Name: "sandbox", Version: "1.35", Endpoint: "https://api.example", CABundle: pem, ServiceCIDR: "10.100.0.0/16",
+				DNS: "10.100.0.10"}},
 		{"version of the API server", simCluster, Kubernetes{Version: server},
-			Facts{"sandbox", "1.34", "https://api.example", pem, "10.100.0.0/16", "", false}},
+			Facts{Name: "sandbox", Version: "1.34", Endpoint: "https://api.example", CABundle: pem, ServiceCIDR: "10.100.0.0/16"}},
 		{"settings win", simCluster, Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ=="},
-			Facts{"sandbox", "1.35", "https://mine", "bWluZQ==", "10.100.0.0/16", "", false}},
+			Facts{Name: "sandbox", Version: "1.35", Endpoint: "https://mine", CABundle: "bWluZQ==", ServiceCIDR: "10.100.0.0/16"}},
 		{"not an EKS cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}},
 			Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ==", Version: server},
-			Facts{"sandbox", "1.34", "https://mine", "bWluZQ==", "", "", false}},
+			Facts{Name: "sandbox", Version: "1.34", Endpoint: "https://mine", CABundle: "bWluZQ=="}},
+		{"settings of the VPC CNI", simCluster,
+			Kubernetes{FromEKS: true, CNI: func(context.Context) (CNI, error) { return CNI{PrefixDelegation: true}, nil }},
+			Facts{Name: "sandbox", Version: "1.35", Endpoint: "https://api.example", CABundle: pem, ServiceCIDR: "10.100.0.0/16",
+				CNI: CNI{PrefixDelegation: true}}},
 		{"IPv6", awssim.Options{Cluster: awssim.Cluster{CA: "PEM", Endpoint: "https://e", ServiceCIDR: "fd12::/108"}}, Kubernetes{},
-			Facts{"sandbox", "1.36", "https://e", pem, "fd12::/108", "", true}},
+			Facts{Name: "sandbox", Version: "1.36", Endpoint: "https://e", CABundle: pem, ServiceCIDR: "fd12::/108", IPv6: true}},
 		{"IPv6, not an EKS cluster", awssim.Options{Cluster: awssim.Cluster{Name: "another"}},
 			Kubernetes{Endpoint: "https://mine", CABundle: "bWluZQ==", Version: server,
 				DNS: func(context.Context) (string, error) { return "fd12::a", nil }},
-			Facts{"sandbox", "1.34", "https://mine", "bWluZQ==", "", "fd12::a", true}},
+			Facts{Name: "sandbox", Version: "1.34", Endpoint: "https://mine", CABundle: "bWluZQ==", DNS: "fd12::a", IPv6: true}},
 	} {
 		within(t, test.sim, test.kubernetes, func(ctx context.Context, w *world) {
 			got, err := w.Cluster.Facts(ctx)

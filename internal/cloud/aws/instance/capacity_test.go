@@ -149,6 +149,18 @@ func TestPods(t *testing.T) {
 		{"prefixes on a small type", "t3.nano", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true}, 2*1*16 + 2},
 		{"prefixes on a large type", "m5.8xlarge", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true}, 250},
 		{"prefixes need Nitro", "m4.large", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true}, 20},
+		{"prefixes by IPv4", "m5.large", awsv1.FamilyAL2023, Class{PrefixDelegation: true}, Settings{}, 110},
+		{"prefixes by IPv4 on a large type", "m5.8xlarge", awsv1.FamilyBottlerocket, Class{PrefixDelegation: true}, Settings{}, 250},
+		{"prefixes by IPv4 on metal", "m5.metal", awsv1.FamilyAL2023, Class{PrefixDelegation: true}, Settings{}, 250},
+		{"prefixes by IPv4, without Nitro", "m4.large", awsv1.FamilyAL2023, Class{PrefixDelegation: true}, Settings{}, 20},
+		{"prefixes, one interface reserved", "t3.nano", awsv1.FamilyAL2023, Class{PrefixDelegation: true}, Settings{ReservedENIs: 1}, 1*1*16 + 2},
+		{"prefixes, an interface for EFA alone", "t3.nano", awsv1.FamilyAL2023,
+			Class{PrefixDelegation: true, Interfaces: []Interface{{}, {Device: 1, EFAOnly: true}}}, Settings{}, 1*1*16 + 2},
+		{"prefixes, and per core", "m5.large", awsv1.FamilyAL2023,
+			Class{PrefixDelegation: true, Kubelet: Kubelet{PodsPerCore: 10}}, Settings{}, 20},
+		{"prefixes, and said", "m5.large", awsv1.FamilyAL2023,
+			Class{PrefixDelegation: true, Kubelet: Kubelet{MaxPods: number(60)}}, Settings{}, 60},
+		{"prefixes, on Windows", "m5.large", awsv1.FamilyWindows2022, Class{PrefixDelegation: true}, Settings{}, 110},
 		{"prefixes, all interfaces reserved", "t3.nano", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true, ReservedENIs: 2}, 0},
 	} {
 		f := familyOf(test.family)

@@ -36,9 +36,11 @@ type Class struct {
 	// NestedVirtualization and ConnectionTracking mean that the spec requires them.
 	NestedVirtualization bool
 	ConnectionTracking   bool
-	Kubelet              Kubelet
 	// Reservations are the capacity reservations of the status.
 	Reservations []Reservation
+	// PrefixDelegation means that the VPC CNI assigns IPv4 prefixes.
+	PrefixDelegation bool
+	Kubelet          Kubelet
 }
 
 // Image is one resolved machine image and the instance types it is for.

@@ -66,22 +66,26 @@ func TestNetworkPodsCurve(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		it := randomType(random)
-		settings := Settings{IPv6: random.IntN(2) == 0}
+		settings, class := Settings{IPv6: random.IntN(2) == 0}, Class{PrefixDelegation: random.IntN(2) == 0}
 		reserved := random.Int64N(5)
-		n := settings.networkPods(it, reserved)
+		pods := func(it *catalog.Type, reserved int64) int64 {
+			settings.ReservedENIs = reserved
+			return class.networkPods(it, &settings)
+		}
+		n := pods(it, reserved)
 		more := *it
-		if more.ENIs, more.ENIsCard0 = it.ENIs+1, it.ENIsCard0+min(1, it.ENIsCard0); settings.networkPods(&more, reserved) < n {
+		if more.ENIs, more.ENIsCard0 = it.ENIs+1, it.ENIsCard0+min(1, it.ENIsCard0); pods(&more, reserved) < n {
 			t.Errorf("seed %d: an additional interface allows fewer pods: %+v", seed, it)
 		}
 		more = *it
-		if more.IPv4PerENI++; settings.networkPods(&more, reserved) < n {
+		if more.IPv4PerENI++; pods(&more, reserved) < n {
 			t.Errorf("seed %d: an additional address allows fewer pods: %+v", seed, it)
 		}
-		if settings.networkPods(it, reserved+1) > n {
+		if pods(it, reserved+1) > n {
 			t.Errorf("seed %d: one interface less allows more pods: %+v", seed, it)
 		}
 		addresses := max(0, it.PrimaryENIs()-reserved) * (it.IPv4PerENI - 1)
-		prefixes := settings.IPv6 && it.Hypervisor != catalog.HypervisorXen
+		prefixes := (settings.IPv6 || class.PrefixDelegation) && it.Hypervisor != catalog.HypervisorXen
 		switch {
 		case n < 0, !prefixes && n > addresses+2, prefixes && n > addresses*16+2:
 			t.Errorf("seed %d: %d pods on %d addresses (prefixes %t): %+v", seed, n, addresses, prefixes, it)

@@ -24,7 +24,7 @@ func (c *Class) pods(t *catalog.Type, f *family, s *Settings) int64 {
 	case f.windows():
 		n = windowsPods
 	default:
-		n = s.networkPods(t, s.ReservedENIs+c.efaOnlyOnCard0())
+		n = c.networkPods(t, s)
 	}
 	if c.Kubelet.PodsPerCore > 0 && f.podsPerCore {
 		n = min(n, c.Kubelet.PodsPerCore*t.VCPUs)
@@ -33,10 +33,11 @@ func (c *Class) pods(t *catalog.Type, f *family, s *Settings) int64 {
 }
 
 // networkPods returns the number of pods for which the network interfaces of the type have addresses, without the
-// reserved interfaces. IPv6 addresses are assigned as prefixes. For IPv4 prefixes (ENABLE_PREFIX_DELEGATION of the VPC
-// CNI), the class must set maxPods.
-func (s *Settings) networkPods(t *catalog.Type, reserved int64) int64 {
-	if !s.IPv6 || t.Hypervisor == catalog.HypervisorXen {
+// reserved interfaces. IPv6 addresses are assigned as prefixes, and IPv4 addresses if the class says so. Only instances
+// on Nitro have prefixes (source: EKS User Guide, "Assign more IP addresses to Amazon EKS nodes with prefixes").
+func (c *Class) networkPods(t *catalog.Type, s *Settings) int64 {
+	reserved := s.ReservedENIs + c.efaOnlyOnCard0()
+	if !s.IPv6 && !c.PrefixDelegation || t.Hypervisor == catalog.HypervisorXen {
 		return eniPods(t, reserved)
 	}
 	usable := t.PrimaryENIs() - reserved

@@ -18,6 +18,7 @@ func ClassOf(class *awsv1.EC2NodeClass) Class {
 		Family:             class.Family(),
 		RAID0:              spec.InstanceStorePolicy != nil && *spec.InstanceStorePolicy == awsv1.InstanceStorePolicyRAID0,
 		ConnectionTracking: spec.ConnectionTracking != nil,
+		PrefixDelegation:   class.PrefixDelegation(),
 		Kubelet:            kubeletOf(spec.Kubelet),
 	}
 	if options := spec.CPUOptions; options != nil && options.NestedVirtualization != nil {
