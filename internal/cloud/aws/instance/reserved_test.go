@@ -59,7 +59,9 @@ func TestReservedOfferings(t *testing.T) {
 		"tiny price": {func(_ *Class, m *Market, _ *Settings, _ *catalog.Type) {
 			m.OnDemand = func(string) (float64, bool) { return 0.0042, true }
 		}, []Reservation{two}, []string{"us-east-1a on-demand 4200000", "us-east-1a reserved 1 cr-two:2", ordinary[1]}},
-		"sold in blocks only": {func(_ *Class, _ *Market, _ *Settings, it *catalog.Type) { it.Usage, it.Zones = []string{catalog.UsageCapacityBlock}, nil },
+		"sold in blocks only": {func(_ *Class, _ *Market, _ *Settings, it *catalog.Type) {
+			it.Usage, it.Zones = []string{catalog.UsageCapacityBlock}, nil
+		},
 			[]Reservation{two}, []string{"us-east-1a reserved 100 cr-two:2"}},
 		"subnets without addresses": {func(_ *Class, m *Market, _ *Settings, _ *catalog.Type) {
 			m.Unavailable = func(o Offer) time.Time {
