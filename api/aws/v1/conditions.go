@@ -30,9 +30,10 @@ const (
 	ReasonKubeletExpressionsDisabled          = "KubeletExpressionsDisabled"
 	ReasonDependenciesNotReady                = "DependenciesNotReady"
 	ReasonTagValidationFailed                 = "TagValidationFailed"
-	ReasonInvalidAnnotation                   = "InvalidAnnotation"    // not upstream: of an annotation that only this project defines
-	ReasonInvalidUserData                     = "InvalidUserData"      // not upstream: detected before any launch
-	ReasonUnknownUserDataField                = "UnknownUserDataField" // not upstream; the condition is True: the node ignores a field
+	ReasonInvalidAnnotation                   = "InvalidAnnotation"     // not upstream: of an annotation that only this project defines
+	ReasonInvalidUserData                     = "InvalidUserData"       // not upstream: detected before any launch
+	ReasonUnknownUserDataField                = "UnknownUserDataField"  // not upstream; the condition is True: the node ignores a field
+	ReasonUnknownTagPlaceholder               = "UnknownTagPlaceholder" // not upstream; the condition is True: a tag keeps its text
 	ReasonUserDataSizeLimitExceeded           = "UserDataSizeLimitExceeded"
 	ReasonCreateLaunchTemplateAuthCheckFailed = "CreateLaunchTemplateAuthCheckFailed"
 	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"

@@ -99,7 +99,8 @@ type EC2NodeClassSpec struct {
 	// +kubebuilder:validation:XValidation:message="instanceProfile must not be empty",rule="self != ''"
 	// +optional
 	InstanceProfile *string `json:"instanceProfile,omitempty"`
-	// Tags of the instances, their volumes, network interfaces and launch templates.
+	// Tags of the instances, their volumes, network interfaces and launch templates. In values, the words
+	// nodepool, nodeclass and cluster between double braces are replaced by names.
 	// +kubebuilder:validation:XValidation:message="tag keys must not be empty",rule="self.all(k, k != '')"
 	// +kubebuilder:validation:XValidation:message="the tag eks:eks-cluster-name is set by karpenter",rule="self.all(k, k != 'eks:eks-cluster-name')"
 	// +kubebuilder:validation:XValidation:message="tags that begin with kubernetes.io/cluster are set by karpenter",rule="self.all(k, !k.startsWith('kubernetes.io/cluster'))"

@@ -37,6 +37,10 @@ const (
 	LabelPlacementGroupID                 = Group + "/placement-group-id"                       //
 	LabelPlacementGroupPartition          = Group + "/placement-group-partition"                // 1 to 7
 
+	// LabelInstanceAMIID is the ID of the image. Claims and nodes have it, and instance types do not: no node is launched
+	// for a pod that requires an image.
+	LabelInstanceAMIID = Group + "/instance-ami-id"
+
 	// LabelZoneID is the ID of the availability zone, which is the same in all accounts.
 	LabelZoneID = "topology.k8s.aws/zone-id"
 	// LabelEBSZone is an alias of topology.kubernetes.io/zone. The EBS CSI driver sets it on volumes.

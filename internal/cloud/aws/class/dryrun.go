@@ -86,10 +86,7 @@ type trial struct {
 
 // tags returns the tags of a launch. The pool's name is a placeholder: policies require that there is one.
 func (d *DryRun) tags(class *awsv1.EC2NodeClass) []ec2types.Tag {
-	all := map[string]string{}
-	maps.Copy(all, class.Spec.Tags)
-	maps.Copy(all, map[string]string{awsv1.TagClusterPrefix + d.Cluster: "owned", awsv1.TagCluster: d.Cluster,
-		awsv1.TagNodeClass: class.Name, awsv1.TagNodePool: "validation"})
+	all := launch.TagsOf(class, "validation", d.Cluster)
 	var list []ec2types.Tag
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, ec2types.Tag{Key: aws.String(key), Value: aws.String(all[key])})

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,7 +32,7 @@ func wrong(reason, format string, args ...any) *finding {
 // examine checks the class without any call, and returns nil if there is no problem. The conditions of discovery must
 // be current. It returns the first problem.
 func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
-	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{services, kubelet, windows, dependencies, annotations, tags, userData} {
+	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{services, kubelet, windows, dependencies, annotations, tags, placeholders, userData} {
 		if found := check(class, cluster); found != nil {
 			return found
 		}
@@ -46,7 +47,7 @@ func Unlaunchable(class *awsv1.EC2NodeClass) string {
 		return group
 	}
 	some := discovery.Facts{Name: "cluster", Endpoint: "https://cluster", CABundle: "Y2E=", ServiceCIDR: "10.100.0.0/16"}
-	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{kubelet, windows, annotations, tags, userData} {
+	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{kubelet, windows, annotations, tags, placeholders, userData} {
 		if found := check(class, some); found != nil {
 			return found.message
 		}
@@ -134,6 +135,22 @@ func tags(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	return nil
 }
 
+// longestTag is EC2's maximum length of a tag's value, in characters; longestPool is the maximum length of a NodePool's
+// name, which is the value of a label.
+const longestTag, longestPool = 256, 63
+
+// placeholders checks that tags with placeholders are short enough with every pool's name.
+func placeholders(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
+	resolved := class.ResolvedTags(strings.Repeat("p", longestPool), cluster.Name)
+	for _, key := range slices.Sorted(maps.Keys(resolved)) {
+		if n := utf8.RuneCountInString(resolved[key]); n > longestTag && resolved[key] != class.Spec.Tags[key] {
+			return wrong(awsv1.ReasonTagValidationFailed,
+				"spec.tags[%s]: has up to %d characters with the names that replace its placeholders, want %d at most", key, n, longestTag)
+		}
+	}
+	return nil
+}
+
 func userData(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	_, err := sample(class, cluster)
 	var size *userdata.SizeError
@@ -149,15 +166,23 @@ func userData(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	return wrong(awsv1.ReasonInvalidUserData, "%s", err)
 }
 
-// accepted returns the finding for a valid class, with the fields of its user data that have no effect.
+// accepted returns the finding for a valid class, with what has no effect: fields of its user data, and text of tags that
+// looks like a placeholder.
 func accepted(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
-	unknown := userdata.Unknown(sampleRequest(class, cluster))
-	if len(unknown) == 0 {
-		return &finding{status: metav1.ConditionTrue, reason: awsv1.ConditionValidationSucceeded}
+	found := &finding{status: metav1.ConditionTrue, reason: awsv1.ConditionValidationSucceeded}
+	var notes []string
+	if unknown := class.UnknownPlaceholders(); len(unknown) > 0 {
+		found.reason = awsv1.ReasonUnknownTagPlaceholder
+		notes = append(notes, fmt.Sprintf("spec.tags: %s has no meaning and stays as it is; {{%s}} are replaced",
+			strings.Join(unknown, ", "), strings.Join(awsv1.TagPlaceholders, "}}, {{")))
 	}
-	return &finding{status: metav1.ConditionTrue, reason: awsv1.ReasonUnknownUserDataField,
-		message: fmt.Sprintf("spec.userData: nodes join, but nodeadm or the kubelet may ignore fields that are not known here: %s",
-			strings.Join(unknown, ", "))}
+	if unknown := userdata.Unknown(sampleRequest(class, cluster)); len(unknown) > 0 {
+		found.reason = awsv1.ReasonUnknownUserDataField
+		notes = append(notes, "spec.userData: nodes join, but nodeadm or the kubelet may ignore fields that are not known here: "+
+			strings.Join(unknown, ", "))
+	}
+	found.message = strings.Join(notes, "; ")
+	return found
 }
 
 // sample returns the user data of a node without additional labels and taints.

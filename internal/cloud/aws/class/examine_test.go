@@ -50,6 +50,12 @@ func TestExamine(t *testing.T) {
 			want: "False TagValidationFailed kubernetes.io/cluster/other"},
 		{name: "as many tags as there is room for", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = manyTags(42); c.Spec.Tags["Name"] = "mine" }},
 		{name: "a tag too many", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = manyTags(43) }, want: "False TagValidationFailed has 43 tags"},
+		{name: "a tag that gets too long", change: func(c *awsv1.EC2NodeClass) {
+			c.Spec.Tags = map[string]string{"a": strings.Repeat("x", 256), "b": strings.Repeat("雲", 187) + "{{nodepool}}{{cluster}}"}
+		}, want: "False TagValidationFailed spec.tags[b]: has up to 257 characters"},
+		{name: "a tag that fits", change: func(c *awsv1.EC2NodeClass) {
+			c.Spec.Tags = map[string]string{"b": strings.Repeat("雲", 186) + "{{nodepool}}{{cluster}}"}
+		}},
 		{name: "an annotation without effect", change: func(c *awsv1.EC2NodeClass) {
 			c.Annotations = map[string]string{awsv1.AnnotationAutoRecovery: "off"}
 		}, want: `False InvalidAnnotation metadata.annotations[karpenter-go.github.io/auto-recovery]: is "off", want default or disabled`},

@@ -362,6 +362,30 @@ func TestUnknownUserDataField(t *testing.T) {
 	}))
 }
 
+// TestUnknownTagPlaceholder checks that a tag with text that only looks like a placeholder leaves the class ready, and is
+// reported.
+func TestUnknownTagPlaceholder(t *testing.T) {
+	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		profile, role := "nodes", "KarpenterNodeRole-"+awstest.Cluster
+		_, err := w.IAM.CreateInstanceProfile(ctx, &iam.CreateInstanceProfileInput{InstanceProfileName: &profile})
+		w.Must(err)
+		_, err = w.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &profile, RoleName: &role})
+		w.Must(err)
+		w.Pass(time.Minute)
+		class := w.reconciled(ctx)
+		expect(t, "a placeholder that is not known", class, awsv1.ConditionValidationSucceeded, "True UnknownTagPlaceholder")
+		expect(t, "a placeholder that is not known", class, "Ready", "True Ready")
+		want := "spec.tags: {{nodeclaim}} has no meaning and stays as it is; {{nodepool}}, {{nodeclass}}, {{cluster}} are replaced"
+		if message := class.Condition(awsv1.ConditionValidationSucceeded).Message; message != want {
+			t.Errorf("message %q, want %q", message, want)
+		}
+	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
+		profile := "nodes" // IAM refuses tags with braces
+		class.Spec.Role, class.Spec.InstanceProfile = "", &profile
+		class.Spec.Tags = map[string]string{"pool": "{{nodepool}}", "claim": "{{nodeclaim}}"}
+	}))
+}
+
 // TestNotActedOn checks that a placement group makes a class unready, that reservation terms do not, and that each pool
 // of the class gets a warning once an hour.
 func TestNotActedOn(t *testing.T) {

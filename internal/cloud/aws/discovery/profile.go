@@ -307,10 +307,7 @@ func (p *Profiles) legacyName(class string) string {
 }
 
 func (p *Profiles) tagsOf(class *awsv1.EC2NodeClass) []iamtypes.Tag {
-	tags := maps.Clone(class.Spec.Tags)
-	if tags == nil {
-		tags = map[string]string{}
-	}
+	tags := class.ResolvedTags("", p.opts.Cluster)
 	tags[awsv1.TagClusterPrefix+p.opts.Cluster] = "owned"
 	tags[awsv1.TagCluster] = p.opts.Cluster
 	tags[awsv1.TagNodeClass] = class.Name

@@ -42,7 +42,9 @@ var otherRoles = awssim.Options{Roles: []string{"Other"}}
 // restart, creates no other.
 func TestProfileIsMadeOnce(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
-		class := classOf(func(spec *awsv1.EC2NodeClassSpec) { spec.Tags = map[string]string{"team": "mine"} })
+		class := classOf(func(spec *awsv1.EC2NodeClassSpec) {
+			spec.Tags = map[string]string{"team": "mine", "of": "{{nodeclass}}/{{cluster}}", "pool": "{{nodepool}}"} // the profile is of no pool
+		})
 		name := w.ensured(ctx, class)
 		if got, want := w.profiles(ctx), []string{name + ":KarpenterNodeRole-sandbox"}; !slices.Equal(got, want) {
 			t.Fatalf("profiles %v, want %v", got, want)
@@ -57,7 +59,7 @@ func TestProfileIsMadeOnce(t *testing.T) {
 			tags = append(tags, value(tag.Key)+"="+value(tag.Value))
 		}
 		if want := []string{"eks:eks-cluster-name=sandbox", "karpenter.k8s.aws/ec2nodeclass=default", "kubernetes.io/cluster/sandbox=owned",
-			"team=mine", "topology.kubernetes.io/region=us-east-1"}; !slices.Equal(tags, want) {
+			"of=default/sandbox", "team=mine", "topology.kubernetes.io/region=us-east-1"}; !slices.Equal(tags, want) {
 			t.Errorf("tags %v, want %v", tags, want)
 		}
 		w.Observed = nil

@@ -67,7 +67,7 @@ func TestMachine(t *testing.T) {
 		want := map[string]string{corev1.LabelInstanceTypeStable: "m5.large", corev1.LabelTopologyZone: zoneA,
 			karpv1.LabelCapacityType: "on-demand",
 			karpv1.LabelNodePool:     "pool", corev1.LabelArchStable: "amd64", "karpenter.k8s.aws/instance-tenancy": "default",
-			"topology.k8s.aws/zone-id": i.ZoneID}
+			"topology.k8s.aws/zone-id": i.ZoneID, "karpenter.k8s.aws/instance-ami-id": i.ImageID}
 		for key, value := range want {
 			if m.Labels[key] != value {
 				t.Errorf("label %s is %q, want %q", key, m.Labels[key], value)
@@ -97,6 +97,8 @@ func TestMachine(t *testing.T) {
 			t.Errorf(`read: read.Claim is %v, want "one"`, read.Claim)
 		case read.Labels[karpv1.LabelCapacityType] != "on-demand":
 			t.Errorf(`read: read.Labels[karpv1.LabelCapacityType] is %v, want "on-demand"`, read.Labels[karpv1.LabelCapacityType])
+		case read.Labels[awsv1.LabelInstanceAMIID] != i.ImageID:
+			t.Errorf("read: the image is %q, want %q", read.Labels[awsv1.LabelInstanceAMIID], i.ImageID)
 		case read.Terminating:
 			t.Errorf("read: read.Terminating is true, %+v", read)
 		}

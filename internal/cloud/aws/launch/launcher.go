@@ -288,6 +288,9 @@ func (l *Launcher) machineFor(o *Order, b launched) *cloud.Machine {
 	}
 	m.Labels[corev1.LabelInstanceTypeStable], m.Labels[corev1.LabelTopologyZone] = b.typeName, b.zone
 	m.Labels[karpv1.LabelCapacityType] = b.capacityType
+	if b.image != "" {
+		m.Labels[awsv1.LabelInstanceAMIID] = b.image
+	}
 	m.Labels[awsv1.LabelInstanceTenancy] = tenancyOf(cloud.NeedOf(o.Claim))
 	if pool := poolOf(o.Claim); pool != "" {
 		m.Labels[karpv1.LabelNodePool] = pool

@@ -248,6 +248,9 @@ func machineOf(i *ec2types.Instance) *cloud.Machine {
 		corev1.LabelInstanceTypeStable: b.typeName, corev1.LabelTopologyZone: b.zone, karpv1.LabelCapacityType: b.capacityType,
 		karpv1.LabelNodePool: tags[awsv1.TagNodePool], awsv1.LabelNodeClass: tags[awsv1.TagNodeClass],
 	}
+	if b.image != "" {
+		labels[awsv1.LabelInstanceAMIID] = b.image
+	}
 	if i.Placement != nil {
 		if id := aws.ToString(i.Placement.AvailabilityZoneId); id != "" {
 			labels[awsv1.LabelZoneID] = id

@@ -11,13 +11,10 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 )
 
-// TagsOf returns the tags of all resources that are created for a claim of the class: the class's tags, then the
-// controller's own.
+// TagsOf returns the tags of all resources that are created for a claim of the class: the class's tags, with
+// placeholders replaced, then the controller's own.
 func TagsOf(class *awsv1.EC2NodeClass, pool, cluster string) map[string]string {
-	tags := maps.Clone(class.Spec.Tags)
-	if tags == nil {
-		tags = map[string]string{}
-	}
+	tags := class.ResolvedTags(pool, cluster)
 	maps.Copy(tags, map[string]string{
 		awsv1.TagClusterPrefix + cluster: "owned",
 		awsv1.TagNodePool:                pool,
