@@ -43,3 +43,21 @@ func TestAWSSettingsAreDocumented(t *testing.T) {
 		t.Errorf("%s has a row and is not a flag", name)
 	}
 }
+
+// TestAWSFlagsWithoutEffect checks that docs/aws-comparison.md lists the flags that say so themselves.
+func TestAWSFlagsWithoutEffect(t *testing.T) {
+	text, err := os.ReadFile("../../docs/aws-comparison.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "\nAccepted without effect yet: ")
+	list, _, _ = strings.Cut(list, "([")
+	var o awsOptions
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.addFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if strings.Contains(f.Usage, "not supported yet") && !strings.Contains(list, "`--"+f.Name+"`") {
+			t.Errorf("--%s has no effect yet, and docs/aws-comparison.md does not say so", f.Name)
+		}
+	})
+}
