@@ -118,7 +118,7 @@ func (l *Launcher) prepare(ctx context.Context, p *fleetLaunch, some indexSet) (
 		return request{}, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("EC2NodeClass %q has no subnet with free addresses in %v",
 			p.plan.order.Class.Name, p.plan.zones())}
 	}
-	return request{Made: p.plan.order.origin(), Sent: sent}, nil
+	return request{Made: p.plan.order.origin(), Sent: sent, Holds: p.plan.holds()}, nil
 }
 
 // templateError returns the claims' error for a launch template that cannot be created.

@@ -36,11 +36,16 @@ type templateFor struct {
 	pods  int64
 	// efas is the number of Elastic Fabric Adapters of the machine, if the claim requests any.
 	efas int64
+	// hold is the capacity reservation of the machine.
+	hold Hold
 }
 
 // variantOf returns the template variant that a way needs.
 func (o *Order) variantOf(w cloud.Choice) templateFor {
 	v := templateFor{image: o.Image(w.Type.Name), pods: w.Type.Capacity["pods"]}
+	if w.Offering.CapacityType == karpv1.CapacityTypeReserved {
+		v.hold = holdOf(w.Offering)
+	}
 	if asks := o.Claim.Spec.Resources.Requests[awsv1.ResourceEFA]; !asks.IsZero() {
 		v.efas = w.Type.Capacity[awsv1.ResourceEFA]
 	}
@@ -78,9 +83,7 @@ func (o *Order) template(s *Selection, v templateFor) (template, error) {
 	if asks := o.Claim.Spec.Resources.Requests[awsv1.ResourceNitroSandbox]; !asks.IsZero() {
 		data.EnclaveOptions = &ec2types.LaunchTemplateEnclaveOptionsRequest{Enabled: aws.Bool(true)}
 	}
-	if !o.OpenReservations {
-		data.CapacityReservationSpecification = &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationPreference: ec2types.CapacityReservationPreferenceNone}
-	}
+	o.useReservation(data, v)
 	return template{name: templateName(data, tags), data: data, tags: tags}, nil
 }
 
@@ -102,6 +105,7 @@ func (o *Order) userData(s *Selection, v templateFor) userdata.Request {
 		labels = map[string]string{}
 	}
 	labels[karpv1.LabelCapacityType] = s.CapacityType
+	v.hold.addTo(labels)
 	r := userdata.Request{
 		Family: o.Class.Family(), Kubelet: o.Class.Spec.Kubelet, ImageName: o.imageName(v.image), Cluster: o.Cluster,
 		Custom: aws.ToString(o.Class.Spec.UserData),

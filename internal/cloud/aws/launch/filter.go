@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
@@ -19,10 +21,12 @@ const (
 	mostWays = 300
 )
 
-// Selection holds what may be launched for a claim: ways of one capacity type and tenancy.
+// Selection holds what may be launched for a claim: ways of one capacity type, market type and tenancy.
 type Selection struct {
-	// CapacityType is on-demand or spot.
+	// CapacityType is reserved, on-demand or spot.
 	CapacityType string
+	// market is the market type for capacity blocks and interruptible reservations, and empty otherwise.
+	market ec2types.MarketType
 	// Tenancy is default or dedicated.
 	Tenancy string
 	// Ways are available offerings, cheapest first.
@@ -39,6 +43,10 @@ func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, err
 		return Selection{}, noChoice(need, types)
 	}
 	either := meets(ways, leastOf(claim, isCapacityType))
+	if s, found := selectReserved(ways, tenancyOf(need), least); found && either {
+		return s, nil
+	}
+	ways = keep(ways, func(c cloud.Choice) bool { return c.Offering.CapacityType != karpv1.CapacityTypeReserved })
 	if len(least) == 0 {
 		ways = withoutExotic(ways)
 		ways = withoutExpensiveSpot(ways)
@@ -54,12 +62,9 @@ func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, err
 	return s, nil
 }
 
-// available returns the offerings that can be launched for the need now, cheapest first. Capacity reservations are not
-// supported.
+// available returns the offerings that can be launched for the need now, cheapest first.
 func available(need cloud.Need, types []cloud.InstanceType) []cloud.Choice {
-	return keep(need.Choices(types), func(c cloud.Choice) bool {
-		return c.Offering.Available && c.Offering.CapacityType != karpv1.CapacityTypeReserved
-	})
+	return keep(need.Choices(types), func(c cloud.Choice) bool { return c.Offering.Available })
 }
 
 func noChoice(need cloud.Need, types []cloud.InstanceType) error {

@@ -114,7 +114,7 @@ func (p *plan) request(e Record, some indexSet, subnets map[string]string) *ec2.
 		Type:                  ec2types.FleetTypeInstant,
 		LaunchTemplateConfigs: p.configs(subnets),
 		TargetCapacitySpecification: &ec2types.TargetCapacitySpecificationRequest{
-			TotalTargetCapacity: aws.Int32(int32(size)), DefaultTargetCapacityType: ec2types.DefaultTargetCapacityType(p.selection.CapacityType),
+			TotalTargetCapacity: aws.Int32(int32(size)), DefaultTargetCapacityType: targetOf(&p.selection),
 		},
 		TagSpecifications: []ec2types.TagSpecification{
 			{ResourceType: ec2types.ResourceTypeInstance, Tags: ec2Tags(tags)},
@@ -140,6 +140,7 @@ func (p *plan) overlaid() bool {
 // passed to EC2 as priorities.
 func (p *plan) strategies(request *ec2.CreateFleetInput) {
 	switch {
+	case p.reservedStrategies(request):
 	case p.selection.CapacityType == karpv1.CapacityTypeSpot && p.overlaid():
 		request.SpotOptions = &ec2types.SpotOptionsRequest{AllocationStrategy: ec2types.SpotAllocationStrategyCapacityOptimizedPrioritized}
 	case p.selection.CapacityType == karpv1.CapacityTypeSpot:
@@ -205,6 +206,8 @@ func compareOverrides(a, b ec2types.FleetLaunchTemplateOverridesRequest) int {
 // launched is an instance as described by the response of its fleet launch, or by a search for it.
 type launched struct {
 	id, typeName, zone, image, capacityType string
+	// hold is how it uses a capacity reservation.
+	hold Hold
 	// claim and indexes are from the instance's tags, and empty if it has none.
 	claim, indexes string
 	// terminating is set if the instance has terminated or is terminating.
@@ -213,17 +216,20 @@ type launched struct {
 	origin Origin
 }
 
-// launchedOf returns the instances in a response, sorted by ID. made is the origin in the request.
-func launchedOf(out *ec2.CreateFleetOutput, made Origin) []launched {
+// launchedOf returns the instances in the response to a request, sorted by ID.
+func launchedOf(out *ec2.CreateFleetOutput, r request) []launched {
 	var list []launched
 	for _, i := range out.Instances {
-		b := launched{typeName: string(i.InstanceType), capacityType: karpv1.CapacityTypeOnDemand, origin: made}
+		b := launched{typeName: string(i.InstanceType), capacityType: karpv1.CapacityTypeOnDemand, origin: r.Made}
 		if i.Lifecycle == ec2types.InstanceLifecycleSpot {
 			b.capacityType = karpv1.CapacityTypeSpot
 		}
 		if i.LaunchTemplateAndOverrides != nil && i.LaunchTemplateAndOverrides.Overrides != nil {
 			overrides := i.LaunchTemplateAndOverrides.Overrides
 			b.zone, b.image = aws.ToString(overrides.AvailabilityZone), aws.ToString(overrides.ImageId)
+		}
+		if hold := r.Holds[placeKey(b.typeName, b.zone)]; hold.ID != "" {
+			b.hold, b.capacityType = hold, karpv1.CapacityTypeReserved
 		}
 		for _, id := range i.InstanceIds {
 			b.id = id

@@ -58,8 +58,7 @@ type fleetLaunch struct {
 
 // selection returns the capacity type and tenancy of the launch, without the ways.
 func (p *fleetLaunch) selection() *Selection {
-	return &Selection{CapacityType: string(p.requests[p.next].Sent.TargetCapacitySpecification.DefaultTargetCapacityType),
-		Tenancy: tenancyOf(cloud.NeedOf(p.order.Claim))}
+	return &Selection{CapacityType: p.requests[p.next].capacityType(), Tenancy: tenancyOf(cloud.NeedOf(p.order.Claim))}
 }
 
 // outcome is the result of a fleet launch.
@@ -241,7 +240,7 @@ func (l *Launcher) decide(ctx context.Context, p *fleetLaunch, of *pendingOrder)
 		return nil, p.undecided(err)
 	}
 	p.outcome = out
-	if !p.maybeSent && len(out.refusals) > 0 { // otherwise it may repeat an old response of EC2
+	if !p.maybeSent && len(out.refusals) > 0 && !l.markReserved(p, out) { // otherwise it may repeat an old response of EC2
 		markUnavailable(l.opts.Unavailable, out.refusals, p.order.Class.Name, p.selection())
 	}
 	l.releaseAddresses(p)
@@ -306,7 +305,7 @@ func (l *Launcher) sendRequest(ctx context.Context, p *fleetLaunch) (*outcome, e
 		out, err := send(ctx, l, "CreateFleet", l.opts.EC2.CreateFleet, r.Sent)
 		switch callResultOf(err) {
 		case executed:
-			return &outcome{instances: launchedOf(out, r.Made), indexes: r.indexes(), refusals: out.Errors}, nil
+			return &outcome{instances: launchedOf(out, r), indexes: r.indexes(), refusals: out.Errors}, nil
 		case mismatched:
 			if another, err := l.previousRequest(ctx, p); err != nil {
 				return nil, err
@@ -344,6 +343,7 @@ func (l *Launcher) handleRefusal(ctx context.Context, p *fleetLaunch, err error)
 	failed := refusedError(err)
 	var soldOut *cloud.InsufficientCapacityError
 	if !p.maybeSent && errors.As(failed, &soldOut) {
+		l.markRefused(p.requests[p.next])
 		return &outcome{err: failed, indexes: p.requests[p.next].indexes()}, nil
 	}
 	if p.maybeSent {

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -29,8 +30,12 @@ type Options struct {
 	RecordStore RecordStore
 	Subnets     Subnets
 	Unavailable *instance.Unavailable
-	ClusterName string
-	Region      string
+	// Reserved counts the machines in capacity reservations. A nil one counts none.
+	Reserved *instance.Reserved
+	// IgnoreReservations makes machines in capacity reservations count as on-demand.
+	IgnoreReservations bool
+	ClusterName        string
+	Region             string
 	// Clock is the real clock when nil.
 	Clock clock.Clock
 	// Rates are the limits of calls by operation, PublishedRate for operations without a record.
@@ -74,6 +79,9 @@ type Launcher struct {
 func New(o Options) *Launcher {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Reserved == nil {
+		o.Reserved = instance.NewReserved(o.Clock.Now)
 	}
 	if o.Settle == 0 {
 		o.Settle = time.Minute
@@ -256,6 +264,9 @@ func (l *Launcher) succeed(s *pendingOrder, b launched) {
 	if b.origin == (Origin{}) { // the record is of a version without this field
 		b.origin = s.order.origin()
 	}
+	if b.hold.ID != "" {
+		l.opts.Reserved.Launched(b.hold.ID, b.id)
+	}
 	s.machine = l.machineFor(s.order, b)
 	close(s.done)
 }
@@ -269,6 +280,7 @@ func (l *Launcher) machineFor(o *Order, b launched) *cloud.Machine {
 			awsv1.AnnotationNodeClassHashVersion: b.origin.HashVersion,
 		},
 	}
+	tenancy := tenancyOf(cloud.NeedOf(o.Claim))
 	for i := range o.Types {
 		t := &o.Types[i]
 		if t.Name != b.typeName {
@@ -276,10 +288,11 @@ func (l *Launcher) machineFor(o *Order, b launched) *cloud.Machine {
 		}
 		offering := &cloud.Offering{Zone: b.zone, CapacityType: b.capacityType}
 		for j := range t.Offerings {
-			if t.Offerings[j].Zone == b.zone && t.Offerings[j].CapacityType == b.capacityType {
-				offering = &t.Offerings[j]
+			if o := &t.Offerings[j]; o.Zone == b.zone && o.CapacityType == b.capacityType && o.ReservationID == b.hold.ID {
+				offering = o
 			}
 		}
+		tenancy = cmp.Or(labelOf(offering, awsv1.LabelInstanceTenancy), tenancy)
 		m.Labels = cloud.NeedOf(o.Claim).MachineLabels(cloud.Choice{Type: t, Offering: offering})
 		m.Capacity, m.Allocatable = t.Capacity, t.Allocatable()
 	}
@@ -291,7 +304,8 @@ func (l *Launcher) machineFor(o *Order, b launched) *cloud.Machine {
 	if b.image != "" {
 		m.Labels[awsv1.LabelInstanceAMIID] = b.image
 	}
-	m.Labels[awsv1.LabelInstanceTenancy] = tenancyOf(cloud.NeedOf(o.Claim))
+	b.hold.addTo(m.Labels)
+	m.Labels[awsv1.LabelInstanceTenancy] = tenancy
 	if pool := poolOf(o.Claim); pool != "" {
 		m.Labels[karpv1.LabelNodePool] = pool
 	}

@@ -43,7 +43,7 @@ func (l *Launcher) Machine(ctx context.Context, providerID string) (*cloud.Machi
 	if err != nil {
 		return nil, err
 	}
-	return machineOf(i), nil
+	return l.machineOf(i), nil
 }
 
 // Runs reports whether EC2 shows an instance as pending or running. It returns ErrNotShown for an instance that was
@@ -130,6 +130,9 @@ func idsOf(batch []*lookup) []string {
 // has terminated.
 func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	i, err := l.read(ctx, providerID)
+	if errors.Is(err, cloud.ErrNotFound) {
+		l.opts.Reserved.Gone(providerID[strings.LastIndex(providerID, "/")+1:])
+	}
 	if err != nil {
 		return err
 	}
@@ -200,7 +203,10 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 		if state := instances[i].State; state != nil && state.Name == ec2types.InstanceStateNameTerminated {
 			continue
 		}
-		m := machineOf(&instances[i])
+		m := l.machineOf(&instances[i])
+		if id := m.Labels[awsv1.LabelCapacityReservationID]; id != "" {
+			l.opts.Reserved.Seen(id, aws.ToString(instances[i].InstanceId))
+		}
 		if m.Claim == "" {
 			m.Claim = owners[aws.ToString(instances[i].InstanceId)]
 		}
@@ -242,8 +248,8 @@ func claimantsOf(records map[string]Record) map[string][]string {
 }
 
 // machineOf converts an instance. It sets no capacity, which requires the instance types.
-func machineOf(i *ec2types.Instance) *cloud.Machine {
-	b, tags := launchedFrom(i), tagMap(i.Tags)
+func (l *Launcher) machineOf(i *ec2types.Instance) *cloud.Machine {
+	b, tags := l.launchedFrom(i), tagMap(i.Tags)
 	labels := map[string]string{
 		corev1.LabelInstanceTypeStable: b.typeName, corev1.LabelTopologyZone: b.zone, karpv1.LabelCapacityType: b.capacityType,
 		karpv1.LabelNodePool: tags[awsv1.TagNodePool], awsv1.LabelNodeClass: tags[awsv1.TagNodeClass],
@@ -259,6 +265,7 @@ func machineOf(i *ec2types.Instance) *cloud.Machine {
 			labels[awsv1.LabelInstanceTenancy] = tenancy
 		}
 	}
+	b.hold.addTo(labels)
 	return &cloud.Machine{
 		ProviderID: providerID(b.zone, b.id), Claim: b.claim, Labels: labels, ImageID: b.image,
 		Created: aws.ToTime(i.LaunchTime), Terminating: b.terminating,

@@ -108,7 +108,12 @@ var reasons = []struct{ part, with, reason string }{
 	{"MaxSpotInstanceCountExceeded", "", "SpotQuotaExceeded"},
 	{"VcpuLimitExceeded", "", "VCPULimitExceeded"},
 	{codeNoAddresses, "", codeNoAddresses},
+	{"InvalidCapacityReservation", "", ReasonReservationInvalid},
+	{"CapacityReservation", "", ReasonReservationInvalid},
 }
+
+// ReasonReservationInvalid means that EC2 does not accept a launch into a capacity reservation, such as one that has ended.
+const ReasonReservationInvalid = "CapacityReservationInvalid"
 
 // remedies describe what to do about a reason if AWS's own text does not.
 var remedies = map[string]string{

@@ -21,6 +21,9 @@ type request struct {
 	// Origin describes what its machines are made from.
 	Made Origin                `json:"made"`
 	Sent *ec2.CreateFleetInput `json:"sent"`
+	// Holds are the capacity reservations that the request uses, by type and zone (placeKey). It is nil for other
+	// capacity types, and in requests of earlier versions.
+	Holds map[string]Hold `json:"holds,omitempty"`
 }
 
 // requests are those that may have been sent with one token, oldest first. EC2 has executed at most one of them. The

@@ -46,10 +46,19 @@ func (l *Launcher) tagged(ctx context.Context, token string) ([]launched, error)
 	}
 	var list []launched
 	for i := range instances {
-		list = append(list, launchedFrom(&instances[i]))
+		list = append(list, l.launchedFrom(&instances[i]))
 	}
 	slices.SortFunc(list, func(a, b launched) int { return cmp.Compare(a.id, b.id) })
 	return list, nil
+}
+
+// launchedFrom converts an instance.
+func (l *Launcher) launchedFrom(i *ec2types.Instance) launched {
+	b := launchedFrom(i)
+	if l.opts.IgnoreReservations {
+		return b.onDemand()
+	}
+	return b
 }
 
 // launchedFrom converts an instance.
@@ -61,6 +70,9 @@ func launchedFrom(i *ec2types.Instance) launched {
 	}
 	if i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot || aws.ToString(i.SpotInstanceRequestId) != "" {
 		b.capacityType = karpv1.CapacityTypeSpot
+	}
+	if b.hold = holdFrom(i); b.hold.ID != "" {
+		b.capacityType = karpv1.CapacityTypeReserved
 	}
 	tags := tagMap(i.Tags)
 	b.claim, b.indexes = tags[awsv1.TagNodeClaim], tags[TagIndexes]

@@ -14,6 +14,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // Trial is a dry run of a launch of one type, to find out whether the launch is allowed. Policies can depend on the
@@ -35,7 +36,10 @@ func Trials(orders []*Order) []Trial {
 	tenancy := awsv1.TenancyDefault
 	var trials []Trial
 	for _, o := range orders {
-		s, err := Select(o.Claim, o.Types)
+		s, err := Select(o.Claim, cloud.WithoutReserved(o.Types))
+		if err != nil { // it may allow nothing else
+			s, err = Select(o.Claim, o.Types)
+		}
 		if err != nil {
 			continue
 		}
@@ -49,7 +53,9 @@ func Trials(orders []*Order) []Trial {
 				continue
 			}
 			seen[w.Type.Name] = true
-			if t, err := o.template(&s, o.variantOf(w)); err == nil {
+			variant := o.variantOf(w)
+			variant.hold = Hold{}
+			if t, err := o.template(&s, variant); err == nil {
 				trials = append(trials, Trial{Type: w.Type.Name, Image: aws.ToString(t.data.ImageId), Data: t.data, price: w.Offering.Price})
 			}
 		}

@@ -45,6 +45,7 @@ type world struct {
 	assortment  *instance.TypeSet
 	prices      *instance.Prices
 	unavailable *instance.Unavailable
+	reserved    *instance.Reserved
 	records     *records
 	subnets     *oneSubnet
 	calls       []call.Call
@@ -58,7 +59,8 @@ func in(t *testing.T, opts awssim.Options, test func(ctx context.Context, w *wor
 		cfg := aws.Config.Copy()
 		cfg.Retryer = nil // the SDK's own
 		w := &world{World: aws, sim: aws.AWS, ec2: ec2.NewFromConfig(cfg), unavailable: instance.NewUnavailable(time.Now),
-			records: &records{entries: map[types.UID]Record{}, names: map[types.UID]string{}}, subnets: &oneSubnet{}}
+			records: &records{entries: map[types.UID]Record{}, names: map[types.UID]string{}}, subnets: &oneSubnet{},
+			reserved: instance.NewReserved(time.Now)}
 		w.makeClass(ctx)
 		w.makeAssortment()
 		w.sim.ResetCalls()
@@ -129,12 +131,12 @@ func (w *world) makeAssortment() {
 
 // types returns the current types of the class.
 func (w *world) types() []cloud.InstanceType {
-	return w.assortment.Catalog(&instance.Market{OnDemand: w.prices.OnDemand, Spot: w.prices.Spot, Unavailable: w.unavailable.Until})
+	return w.assortment.Catalog(&instance.Market{OnDemand: w.prices.OnDemand, Spot: w.prices.Spot, Unavailable: w.unavailable.Until, Left: w.reserved.Left})
 }
 
 // launcher returns a new process with the same records.
 func (w *world) launcher(change ...func(*Options)) *Launcher {
-	o := Options{EC2: w.ec2, RecordStore: w.records, Subnets: w.subnets, Unavailable: w.unavailable, ClusterName: cluster,
+	o := Options{EC2: w.ec2, RecordStore: w.records, Subnets: w.subnets, Unavailable: w.unavailable, Reserved: w.reserved, ClusterName: cluster,
 		Region: "us-east-1", Observe: func(c call.Call) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

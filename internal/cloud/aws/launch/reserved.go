@@ -1,0 +1,239 @@
+package launch
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/cloud"
+)
+
+// Hold is how a machine uses a capacity reservation. The zero Hold means that it uses none.
+type Hold struct {
+	ID string
+	// Type is default or capacity-block. Interruptible means that the owner of the reservation can reclaim the machine.
+	Type          string
+	Interruptible bool
+}
+
+// holdOf returns how machines of an offering use its reservation.
+func holdOf(o *cloud.Offering) Hold {
+	return Hold{ID: o.ReservationID, Type: labelOf(o, awsv1.LabelCapacityReservationType),
+		Interruptible: labelOf(o, awsv1.LabelCapacityReservationInterruptible) == "true"}
+}
+
+// labelOf returns the only value that the requirements of the offering allow for a label, or an empty string.
+func labelOf(o *cloud.Offering, key string) string {
+	for _, r := range o.Requirements {
+		if r.Key == key && r.Operator == "In" && len(r.Values) == 1 {
+			return r.Values[0]
+		}
+	}
+	return ""
+}
+
+// addTo adds the labels of a node in the reservation.
+func (h Hold) addTo(labels map[string]string) {
+	if h.ID == "" {
+		return
+	}
+	labels[karpv1.LabelCapacityType] = karpv1.CapacityTypeReserved
+	labels[awsv1.LabelCapacityReservationID], labels[awsv1.LabelCapacityReservationType] = h.ID, h.Type
+	labels[awsv1.LabelCapacityReservationInterruptible] = strconv.FormatBool(h.Interruptible)
+}
+
+// market returns the market type of a launch, which is empty for on-demand reservations.
+func (h Hold) market() ec2types.MarketType {
+	switch {
+	case h.Interruptible:
+		return ec2types.MarketTypeInterruptibleCapacityReservation
+	case h.Type == awsv1.ReservationTypeCapacityBlock:
+		return ec2types.MarketTypeCapacityBlock
+	}
+	return ""
+}
+
+// rank orders the groups of reservations whose cheapest offerings have the same price.
+func (h Hold) rank() int {
+	return slices.Index([]ec2types.MarketType{"", ec2types.MarketTypeCapacityBlock, ec2types.MarketTypeInterruptibleCapacityReservation},
+		h.market())
+}
+
+// reservedWays returns the ways into capacity reservations that one fleet can use, cheapest first: those of the group,
+// by market type, with the cheapest offering; one capacity block only, and otherwise, for each type in a zone, the
+// reservation with the most room, because EC2 refuses a type that is in a zone twice. They have one tenancy: the given
+// one if a reservation has it.
+func reservedWays(ways []cloud.Choice, tenancy string) []cloud.Choice {
+	ways = keep(ways, hasCapacityType(karpv1.CapacityTypeReserved))
+	of := func(w cloud.Choice) string { return labelOf(w.Offering, awsv1.LabelInstanceTenancy) }
+	if wanted := keep(ways, func(w cloud.Choice) bool { return of(w) == "" || of(w) == tenancy }); len(wanted) > 0 {
+		ways = wanted
+	}
+	if len(ways) == 0 {
+		return nil
+	}
+	best := ways[0]
+	for _, w := range ways {
+		if w.Offering.Price == best.Offering.Price && holdOf(w.Offering).rank() < holdOf(best.Offering).rank() {
+			best = w
+		}
+	}
+	group := holdOf(best.Offering)
+	ways = keep(ways, func(w cloud.Choice) bool { return holdOf(w.Offering).market() == group.market() && of(w) == of(best) })
+	if group.market() == ec2types.MarketTypeCapacityBlock {
+		return ways[:1]
+	}
+	return roomiest(ways)
+}
+
+// roomiest keeps, for each type in a zone, the reservation with the most room, by ID if several have the same.
+func roomiest(ways []cloud.Choice) []cloud.Choice {
+	best := map[string]*cloud.Offering{}
+	for _, w := range ways {
+		key := placeKey(w.Type.Name, w.Offering.Zone)
+		if known := best[key]; known == nil || w.Offering.ReservationCount > known.ReservationCount {
+			best[key] = w.Offering
+		}
+	}
+	return keep(ways, func(w cloud.Choice) bool { return best[placeKey(w.Type.Name, w.Offering.Zone)] == w.Offering })
+}
+
+// selectReserved returns the selection of reserved capacity, and false if there is none that meets the minValues.
+func selectReserved(ways []cloud.Choice, tenancy string, least []minValues) (Selection, bool) {
+	ways = reservedWays(ways, tenancy)
+	if len(ways) == 0 {
+		return Selection{}, false
+	}
+	s := Selection{CapacityType: karpv1.CapacityTypeReserved, Tenancy: tenancy, Ways: fewer(ways, least)}
+	s.market = holdOf(ways[0].Offering).market()
+	if of := labelOf(ways[0].Offering, awsv1.LabelInstanceTenancy); of != "" {
+		s.Tenancy = of
+	}
+	return s, meets(s.Ways, least)
+}
+
+// useReservation makes a template launch into the reservation of its variant, and into no other one. Without a
+// reservation, machines use none, unless the order allows open ones.
+func (o *Order) useReservation(data *ec2types.RequestLaunchTemplateData, v templateFor) {
+	type specification = ec2types.LaunchTemplateCapacityReservationSpecificationRequest
+	switch {
+	case v.hold.ID != "":
+		data.CapacityReservationSpecification = &specification{
+			CapacityReservationPreference: ec2types.CapacityReservationPreferenceCapacityReservationsOnly,
+			CapacityReservationTarget:     &ec2types.CapacityReservationTarget{CapacityReservationId: aws.String(v.hold.ID)}}
+		if market := v.hold.market(); market != "" {
+			data.InstanceMarketOptions = &ec2types.LaunchTemplateInstanceMarketOptionsRequest{MarketType: market}
+		}
+	case !o.OpenReservations:
+		data.CapacityReservationSpecification = &specification{CapacityReservationPreference: ec2types.CapacityReservationPreferenceNone}
+	}
+}
+
+// targetOf returns the target capacity type of a fleet.
+func targetOf(s *Selection) ec2types.DefaultTargetCapacityType {
+	switch {
+	case s.CapacityType != karpv1.CapacityTypeReserved:
+		return ec2types.DefaultTargetCapacityType(s.CapacityType)
+	case s.market == ec2types.MarketTypeCapacityBlock:
+		return ec2types.DefaultTargetCapacityTypeCapacityBlock
+	case s.market == ec2types.MarketTypeInterruptibleCapacityReservation:
+		return ec2types.DefaultTargetCapacityTypeReservedCapacity
+	}
+	return ec2types.DefaultTargetCapacityTypeOnDemand
+}
+
+// reservedStrategies sets the options of a fleet for capacity blocks and interruptible reservations, and reports
+// whether it is one. EC2 refuses an on-demand strategy for them.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-fleet-launch-instances-interruptible-cr-walkthrough.html
+func (p *plan) reservedStrategies(request *ec2.CreateFleetInput) bool {
+	if p.selection.market == ec2types.MarketTypeInterruptibleCapacityReservation {
+		request.ReservedCapacityOptions = &ec2types.ReservedCapacityOptionsRequest{
+			ReservationTypes: []ec2types.FleetReservationType{ec2types.FleetReservationTypeInterruptibleCapacityReservation}}
+	}
+	return p.selection.market != ""
+}
+
+// placeKey is the key of a type in a zone.
+func placeKey(typeName, zone string) string { return typeName + "/" + zone }
+
+// holds returns the reservations that the plan launches into, by placeKey. It is nil for other capacity types.
+func (p *plan) holds() map[string]Hold {
+	if p.selection.CapacityType != karpv1.CapacityTypeReserved {
+		return nil
+	}
+	holds := map[string]Hold{}
+	for _, w := range p.selection.Ways {
+		holds[placeKey(w.Type.Name, w.Offering.Zone)] = holdOf(w.Offering)
+	}
+	return holds
+}
+
+// capacityType returns that of the request's machines. In requests of earlier versions it is the target's.
+func (r request) capacityType() string {
+	if r.Holds != nil {
+		return karpv1.CapacityTypeReserved
+	}
+	return string(r.Sent.TargetCapacitySpecification.DefaultTargetCapacityType)
+}
+
+// holdFrom returns how an instance uses a reservation. Those that EC2 placed into an open reservation without being
+// asked count as on-demand. Older endpoints omit the specification.
+func holdFrom(i *ec2types.Instance) Hold {
+	h := Hold{ID: aws.ToString(i.CapacityReservationId), Type: awsv1.ReservationTypeDefault}
+	spec := i.CapacityReservationSpecification
+	asked := spec == nil || spec.CapacityReservationPreference == ec2types.CapacityReservationPreferenceCapacityReservationsOnly
+	if h.ID == "" || !asked || aws.ToString(i.SpotInstanceRequestId) != "" {
+		return Hold{}
+	}
+	switch i.InstanceLifecycle {
+	case ec2types.InstanceLifecycleTypeCapacityBlock:
+		h.Type = awsv1.ReservationTypeCapacityBlock
+	case ec2types.InstanceLifecycleTypeInterruptibleCapacityReservation:
+		h.Interruptible = true
+	}
+	return h
+}
+
+// onDemand removes the use of a reservation.
+func (b launched) onDemand() launched {
+	if b.hold.ID != "" {
+		b.hold, b.capacityType = Hold{}, karpv1.CapacityTypeOnDemand
+	}
+	return b
+}
+
+// markReserved records the reservations that have no room according to a fleet's errors, and reports whether the fleet
+// used reservations. A full placement group, or subnet, says nothing about them.
+func (l *Launcher) markReserved(p *fleetLaunch, out *outcome) bool {
+	holds := p.requests[p.next].Holds
+	for _, r := range out.refusals {
+		code := aws.ToString(r.ErrorCode)
+		typeName, zone, subnet := placeOf(r)
+		id := holds[placeKey(typeName, zone)].ID
+		switch {
+		case holds == nil:
+		case code == codeNoAddresses && subnet != "":
+			l.opts.Unavailable.MarkSubnet(subnet)
+		case strings.Contains(aws.ToString(r.ErrorMessage), spreadGroupFull):
+		case id != "" && (slices.Contains(sellOutCodes, code) || strings.Contains(code, "CapacityReservation")):
+			l.opts.Reserved.SoldOut(id)
+		}
+	}
+	return holds != nil
+}
+
+// spreadGroupFull is the part of EC2's message about a spread placement group with seven instances in a zone.
+const spreadGroupFull = "limit of instances in this spread placement group"
+
+// markRefused records that no reservation of a request has room, which EC2 refused as a whole.
+func (l *Launcher) markRefused(r request) {
+	for _, hold := range r.Holds {
+		l.opts.Reserved.SoldOut(hold.ID)
+	}
+}
