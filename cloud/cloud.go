@@ -175,6 +175,9 @@ type Offering struct {
 	// RefusedAt is when the cloud last had no capacity, and RetryAt until when that is assumed to hold; zero if unknown.
 	RefusedAt time.Time `json:",omitzero"`
 	RetryAt   time.Time `json:",omitzero"`
+	// ZoneShifted means that the zone is being avoided as a whole: the offering is not available, and the machines of
+	// the zone are not removed voluntarily. All offerings in a zone have the same value.
+	ZoneShifted bool `json:",omitzero"`
 	// ReservationID and ReservationCount describe a reserved offering. They are empty and 0 otherwise.
 	ReservationID    string
 	ReservationCount int
@@ -305,6 +308,10 @@ func (e *CreateError) Error() string {
 }
 
 func (e *CreateError) Unwrap() error { return e.Err }
+
+// ReasonZoneShifted is the reason of a TerminateError for a machine in a zone that is avoided (Offering.ZoneShifted). The
+// machine is terminated when that ends.
+const ReasonZoneShifted = "ZoneShifted"
 
 // TerminateError is a failed termination with a reason (CamelCase) for the claim's InstanceTerminating condition. The
 // termination is retried.

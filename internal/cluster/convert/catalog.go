@@ -84,7 +84,7 @@ func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, 
 		}
 		t.Offerings = append(t.Offerings, model.Offering{
 			Zone: o.Zone, CapacityType: o.CapacityType, Price: price, Available: o.Available, RefusedAt: o.RefusedAt, RetryAt: o.RetryAt,
-			ReservationID: o.ReservationID, ReservationCount: o.ReservationCount, Requirements: v.reserved(reqs, o.ReservationID),
+			ZoneShifted: o.ZoneShifted, ReservationID: o.ReservationID, ReservationCount: o.ReservationCount, Requirements: v.reserved(reqs, o.ReservationID),
 		})
 	}
 	return t, nil

@@ -66,7 +66,8 @@ func classOf(code plan.Code) string {
 		plan.LaunchedAgain, plan.PodsFollow:
 		return "scheduling"
 	case plan.NodeGone, plan.NodeLeaving, plan.NodeBusy, plan.NodeProtected, plan.NodeNominated, plan.NodeTooYoung, plan.NodeNotReady, plan.NodeTaken, plan.NodeUnsettled, plan.NodeExpecting,
-		plan.PolicyForbids, plan.PoolGone, plan.PoolRefused, plan.PriceUnknown, plan.PDBBlocks, plan.PDBsConflict:
+		plan.PolicyForbids, plan.PoolGone, plan.PoolRefused, plan.PriceUnknown, plan.PDBBlocks, plan.PDBsConflict,
+		plan.ZoneShifted:
 		return "churn"
 	}
 	return "unknown"

@@ -60,7 +60,7 @@ func (r *Reporter) protected(snap *model.Snapshot, kept disruption.Kept) {
 func passing(code plan.Code) bool {
 	switch code {
 	case plan.NodeTaken, plan.NodeLeaving, plan.NodeNotReady, plan.NodeNominated, plan.NodeTooYoung, plan.NodeUnsettled, plan.NodeExpecting, plan.NodeHoldsRoom, plan.BudgetExhausted,
-		plan.BudgetUnreadable, plan.Paused, plan.NodesUnready:
+		plan.BudgetUnreadable, plan.Paused, plan.NodesUnready, plan.ZoneShifted:
 		return true
 	}
 	return false

@@ -48,6 +48,8 @@ func shortage(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string 
 // refusedOfferings are offerings for which the cloud had no capacity.
 type refusedOfferings struct {
 	names []string
+	// shifted are the zones that are being avoided.
+	shifted []string
 	// last is the newest refusal, next the first attempt that follows.
 	last, next time.Time
 }
@@ -64,6 +66,12 @@ func (o *refusedOfferings) add(types *model.TypeIndex, t int, classes []int) {
 		if offering.RetryAt.IsZero() || slices.Contains(o.names, name) || !slices.ContainsFunc(classes, within) {
 			continue
 		}
+		if offering.ZoneShifted {
+			if !slices.Contains(o.shifted, offering.Zone) {
+				o.shifted = append(o.shifted, offering.Zone)
+			}
+			continue
+		}
 		o.names = append(o.names, name)
 		if offering.RefusedAt.After(o.last) {
 			o.last = offering.RefusedAt
@@ -75,9 +83,17 @@ func (o *refusedOfferings) add(types *model.TypeIndex, t int, classes []int) {
 }
 
 func (o *refusedOfferings) text() string {
-	if len(o.names) == 0 {
-		return ""
+	var parts []string
+	if len(o.shifted) > 0 {
+		parts = append(parts, "traffic is shifted away from "+strings.Join(o.shifted, ", "))
 	}
+	if len(o.names) > 0 {
+		parts = append(parts, o.refusals())
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (o *refusedOfferings) refusals() string {
 	names := o.names
 	if more := len(names) - fewOfferings; more > 0 {
 		names = append(slices.Clone(names[:fewOfferings]), count(more, "other offering"))

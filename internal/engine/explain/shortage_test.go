@@ -32,6 +32,9 @@ func TestShortage(t *testing.T) {
 			one("m5.small", 1000, refused("a", "on-demand", 0)),
 			one("m5.large", 2000, refused("a", "on-demand", 0), refused("a", "spot", time.Minute), refused("b", "on-demand", 2*time.Minute)),
 			one("m5.xlarge", 4000, refused("a", "on-demand", 0), model.Offering{Zone: "a", CapacityType: "spot"}), // without a price
+			one("r5.large", 4000,
+				model.Offering{Zone: "c", CapacityType: "on-demand", Price: 1, RetryAt: at.Add(time.Hour), ZoneShifted: true},
+				model.Offering{Zone: "c", CapacityType: "spot", Price: 1, RetryAt: at.Add(time.Hour), ZoneShifted: true}),
 		}}
 	const end = ", and is asked again from 2026-01-01T20:52:00Z on"
 	for _, c := range []struct {
@@ -50,10 +53,12 @@ func TestShortage(t *testing.T) {
 			nil, plan.NoOffering,
 			"the cloud had no capacity for m5.large in a as on-demand, m5.xlarge in a as on-demand at 2026-01-01T20:49:00Z" + end},
 		{"many", nil, nil, plan.NoOffering,
-			"the cloud had no capacity for m5.large in a as on-demand, m5.large in a as spot, m5.large in b as on-demand, 1 other offering at " +
+			"traffic is shifted away from c; " +
+				"the cloud had no capacity for m5.large in a as on-demand, m5.large in a as spot, m5.large in b as on-demand, 1 other offering at " +
 				"2026-01-01T20:51:00Z" + end},
 		{"unavailable for another reason", []label.Requirement{in(model.LabelType, "m5.xlarge"), in(model.LabelCapacityType, "spot")}, nil,
 			plan.NoOffering, ""},
+		{"a shifted zone", []label.Requirement{in(model.LabelZone, "c")}, nil, plan.NoOffering, "traffic is shifted away from c"},
 		{"another verdict", nil, nil, plan.NodeLimitReached, ""},
 	} {
 		b := model.NewBuilder()

@@ -218,6 +218,9 @@ var sayings = [...]saying{
 	plan.NodesUnready: {"NodesUnready", func(o operands) string {
 		return strconv.FormatInt(o.Have, 10) + " of " + count(int(o.Need), "node") + " are not ready: no node is removed voluntarily meanwhile"
 	}},
+	plan.ZoneShifted: {"ZoneShifted", func(o operands) string {
+		return o.node() + " is in zone " + o.Name + ", which traffic is shifted away from; its nodes stay meanwhile"
+	}},
 	plan.ScoreTooLow: {"ScoreTooLow", func(o operands) string {
 		return "the policy Balanced requires a score of " + thousandths(o.Need) + " or more, and removing " + o.nodes() + " scores " + thousandths(o.Have)
 	}},

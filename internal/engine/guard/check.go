@@ -166,6 +166,8 @@ func (g *Guard) Removable(n *model.Node, reason plan.Reason) plan.Verdict {
 		return plan.Verdict{Code: plan.PoolRefused, Node: n.Name, Rejection: pool.Refused}
 	case n.DoNotDisrupt:
 		return plan.Verdict{Code: plan.NodeProtected, Node: n.Name}
+	case n.ZoneShifted:
+		return plan.Verdict{Code: plan.ZoneShifted, Node: n.Name, Name: n.Labels[model.LabelZone]}
 	}
 	// The drain of a node that must be removed, and whose claim limits the drain, ends regardless of its pods.
 	forced := n.DrainBounded && (reason == plan.Drifted || reason == plan.Expired)

@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -68,8 +69,12 @@ func TestCheck(t *testing.T) {
 		"static, empty": {plan.Empty, func(w *plantest.World) { w.Pools[0].Static = true }, plan.NodeStatic},
 		"static, underused": {plan.Underutilized, func(w *plantest.World) { w.Pools[0].Static, w.Pools[0].Policy = true, "Balanced" },
 			plan.NodeStatic},
-		"static, drifted": {plan.Drifted, func(w *plantest.World) { w.Pools[0].Static = true; w.Nodes["c0"].Drifted = "x" }, plan.OK},
-		"static, expired": {plan.Expired, func(w *plantest.World) { w.Pools[0].Static = true }, plan.OK},
+		"static, drifted":         {plan.Drifted, func(w *plantest.World) { w.Pools[0].Static = true; w.Nodes["c0"].Drifted = "x" }, plan.OK},
+		"static, expired":         {plan.Expired, func(w *plantest.World) { w.Pools[0].Static = true }, plan.OK},
+		"shifted, empty":          {plan.Empty, shiftFrom("z"), plan.ZoneShifted},
+		"shifted, drifted":        {plan.Drifted, func(w *plantest.World) { w.Nodes["c0"].Drifted = "x"; shiftFrom("z")(w) }, plan.ZoneShifted},
+		"shifted, expired":        {plan.Expired, shiftFrom("z"), plan.ZoneShifted},
+		"another zone is shifted": {plan.Empty, shiftFrom("y"), plan.OK},
 		"budget of no reason": {plan.Expired, func(w *plantest.World) {
 			w.Pools[0].Budgets = []model.Budget{{Count: 0, Reasons: []string{"Drifted", "Empty", "Underutilized"}}}
 		}, plan.OK},
@@ -95,6 +100,22 @@ func TestCheck(t *testing.T) {
 				t.Errorf("verdict %d on %q, want %d", got.Code, got.Node, c.want)
 			}
 		})
+	}
+}
+
+// shiftFrom makes the catalog of the pool say that a zone is being avoided.
+func shiftFrom(zone string) func(*plantest.World) {
+	return func(w *plantest.World) {
+		catalog := *w.Pools[0].Catalog
+		catalog.Types = slices.Clone(catalog.Types)
+		t := &catalog.Types[0]
+		t.Offerings = append(slices.Clone(t.Offerings), model.Offering{Zone: "y", CapacityType: "on-demand", Price: model.Nano, Available: true})
+		for i := range t.Offerings {
+			if o := &t.Offerings[i]; o.Zone == zone {
+				o.ZoneShifted, o.Available = true, false
+			}
+		}
+		w.Pools[0].Catalog = &catalog
 	}
 }
 

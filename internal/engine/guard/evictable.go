@@ -35,6 +35,9 @@ func (g *Guard) Obstacles(n *model.Node) []plan.Verdict {
 	if n.DoNotDisrupt {
 		add(plan.Verdict{Code: plan.NodeProtected})
 	}
+	if n.ZoneShifted {
+		add(plan.Verdict{Code: plan.ZoneShifted, Name: n.Labels[model.LabelZone]})
+	}
 	if g.nominated[n.Name] || n.NominatedUntil.After(g.snap.Now) {
 		add(plan.Verdict{Code: plan.NodeNominated})
 	}

@@ -211,6 +211,7 @@ func (f *freezer) encodeReal(n *Node, types *TypeIndex) {
 	if types == nil {
 		return
 	}
+	n.ZoneShifted = types.Shifted(n.Labels[LabelZone])
 	if t, known := types.Lookup(n.Labels[LabelType]); known {
 		n.Price = types.PriceOf(t, n.Labels[LabelZone], n.Labels[LabelCapacityType])
 		if n.Stage < Initialized {

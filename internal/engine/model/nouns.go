@@ -351,8 +351,11 @@ type Offering struct {
 	Available bool
 	// RefusedAt is when the cloud last had no capacity, and RetryAt until when that is assumed to hold; zero if unknown.
 	// They are for explanations.
-	RefusedAt        time.Time
-	RetryAt          time.Time
+	RefusedAt time.Time
+	RetryAt   time.Time
+	// ZoneShifted: the zone is being avoided as a whole. The offering is not available, and no node of the pool in the
+	// zone is removed voluntarily.
+	ZoneShifted      bool
 	ReservationID    string
 	ReservationCount int
 	Requirements     []label.Requirement

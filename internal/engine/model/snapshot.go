@@ -231,6 +231,8 @@ type Node struct {
 	// Price in nano-USD per hour: that of its offering; for a launching claim the highest price that it may have; 0
 	// if unknown.
 	Price int64
+	// ZoneShifted: the catalog of its pool says that its zone is being avoided.
+	ZoneShifted bool
 	// Types are the names of the types that a launching claim may become, in the order of the catalog; nil for
 	// others.
 	Types []string

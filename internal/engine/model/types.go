@@ -27,6 +27,8 @@ type TypeIndex struct {
 	postings [][]bitset.Set
 	space    *label.Space
 	byName   map[string]int
+	// shifted are the zones that are being avoided.
+	shifted []string
 }
 
 // OfferClass is one zone, capacity type, reservation and set of further labels, over all types.
@@ -237,6 +239,9 @@ func (x *TypeIndex) Lookup(name string) (int, bool) {
 	return at, known
 }
 
+// Shifted reports whether the zone is being avoided as a whole (Offering.ZoneShifted).
+func (x *TypeIndex) Shifted(zone string) bool { return slices.Contains(x.shifted, zone) }
+
 // PriceOf returns the price of the offering with exactly this zone and capacity type, available or not, or 0.
 func (x *TypeIndex) PriceOf(t int, zone, capacityType string) int64 {
 	for i := range x.Classes {
@@ -327,6 +332,9 @@ func (x *TypeIndex) classify() {
 	byIdentity := map[string]int{}
 	for t := range x.Catalog.Types {
 		for _, o := range x.Catalog.Types[t].Offerings {
+			if o.ZoneShifted && !x.Shifted(o.Zone) {
+				x.shifted = append(x.shifted, o.Zone)
+			}
 			identity := o.Zone + "\x00" + o.CapacityType + "\x00" + o.ReservationID
 			for _, r := range o.Requirements {
 				identity += "\x00" + r.String()

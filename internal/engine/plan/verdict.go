@@ -186,6 +186,9 @@ const (
 	NoNewNode
 	// QuotaReached: the remainder of a CapacityQuota is too small (Quota, Name: the resource, Need, Have: the remainder).
 	QuotaReached
+
+	// ZoneShifted: the zone of the node is being avoided as a whole, and its nodes stay (Node, Name: the zone).
+	ZoneShifted
 )
 
 // Unpayable is the Need of SavingTooSmall where no saving is enough: moving pods has a price, and the payback time is
@@ -217,7 +220,7 @@ func (c Code) Class() Class {
 		AntiAffinityBlocked, ReservationTaken, NoPlaceFound, NoNewNode, NotReached, NodeFull, NodeLeaving, NodeBusy, NodeProtected,
 		NodeNominated, NodeTooYoung, NodeNotReady, NodeTaken, BudgetExhausted, NodeUnsettled, PoolAboveReplicas, PDBBlocks, PodsHomeless, NoSaving,
 		SavingTooSmall, ScoreTooLow, SpotShareReached, SpotShareExceeded, NodeExpecting, NodeHoldsRoom, Paused,
-		LaunchedAgain, PodsFollow, NodesUnready:
+		LaunchedAgain, PodsFollow, NodesUnready, ZoneShifted:
 		return NotNow
 	case PodInvalid, PodContradiction, PoolContradiction, TaintNotTolerated, LabelUndefined, LabelExcluded,
 		TypesExcluded, ResourceTooLarge, CombinationTooLarge, MinValuesUnmet, TypesSpared, HostPortTaken, NodeGone,

@@ -47,6 +47,7 @@ var reasons = []reason{
 	{"NodeNominated", Series7, Dotted, "pods are nominated to it"},
 	{"NodeExpecting", Series7, Crossed, "it waits for pods"},
 	{"NodeHoldsRoom", Series1, Solid, "it holds room for a buffer"},
+	{"ZoneShifted", Series3, Dotted, "traffic is shifted away from its zone"},
 	{"NodeBusy", Series1, Hatched, "it has pods"},
 	{"NotReached", Series1, Dotted, "not examined in this round"},
 	{"NodeTaken", Series1, Crossed, "a command is under way"},
