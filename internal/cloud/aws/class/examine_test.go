@@ -65,8 +65,9 @@ func TestExamine(t *testing.T) {
 		{name: "user data", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.UserData = text("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b\"\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n")
 		}, want: "False InvalidUserData spec.userData"},
-		{name: "too much user data", change: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = text("#!/bin/sh\n" + strings.Repeat("# long\n", 3000)) },
+		{name: "too much user data", change: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = text("#!/bin/sh\n" + strings.Repeat("# long\n", 40000)) },
 			want: "False UserDataSizeLimitExceeded 16384"},
+		{name: "user data that fits compressed", change: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = text("#!/bin/sh\n" + strings.Repeat("# long\n", 30000)) }},
 		{name: "any text for Custom", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMIFamily, c.Spec.UserData = family(awsv1.FamilyCustom), text("anything")
 		}},

@@ -30,7 +30,7 @@ type classResults struct {
 	looked     map[string]time.Time    // by condition
 	key        [sha256.Size]byte       // hash of the contents that passed the dry runs
 	passed     time.Time               // zero for never
-	bytes      int                     // of user data
+	near       bool                    // the user data is near the limit of EC2
 	late       int                     // consecutive tries in which EC2 did not know the instance profile
 	warned     map[types.UID]time.Time // pools, with the time of the warning
 }
@@ -82,12 +82,12 @@ func (m *checkResults) passed(uid types.UID, key [sha256.Size]byte, now time.Tim
 	c.key, c.passed = key, now
 }
 
-// userDataSize stores the size of the user data in bytes, and returns the previous size.
-func (m *checkResults) userDataSize(uid types.UID, bytes int) (before int) {
+// nearLimit stores whether the user data is near the limit of EC2, and returns the previous value.
+func (m *checkResults) nearLimit(uid types.UID, near bool) (before bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.of(uid)
-	before, c.bytes = c.bytes, bytes
+	before, c.near = c.near, near
 	return before
 }
 

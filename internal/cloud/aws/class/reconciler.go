@@ -231,14 +231,14 @@ func showProfile(class *awsv1.EC2NodeClass, found *finding) {
 // warnUserDataSize reports the size of the user data, and warns if an additional label of a pool may exceed the limit.
 func (r *Reconciler) warnUserDataSize(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) {
 	data, err := sample(class, cluster)
-	bytes := len(data)
+	bytes, near := len(data), userdata.Near(class.Family(), data)
 	if size := new(userdata.SizeError); errors.As(err, &size) {
-		bytes = size.Size
+		bytes, near = size.Compressed, true
 	}
 	if r.UserData != nil {
 		r.UserData(class.Name, bytes)
 	}
-	if before := r.memory.userDataSize(class.UID, bytes); before < userdata.NearLimit && bytes >= userdata.NearLimit {
+	if before := r.memory.nearLimit(class.UID, near); near && !before {
 		ctrl.LoggerFrom(ctx).Info("the user data is near the limit of EC2", "EC2NodeClass", class.Name, "bytes", bytes, "limit", userdata.Limit)
 	}
 }

@@ -490,7 +490,8 @@ func TestCreateErrors(t *testing.T) {
 			w.class.Spec.UserData = aws.String("Content-Type: multipart/mixed; boundary=\"x\"\n\nbroken")
 		}, "InvalidUserData"},
 		{"user data that labels of the pool make too long", func(w *world) {
-			w.class.Spec.UserData = aws.String("#!/bin/sh\n" + strings.Repeat("#", userdata.Limit-600))
+			w.class.Spec.AMISelectorTerms[0] = awsv1.AMISelectorTerm{Alias: "bottlerocket@latest"} // which is not compressed
+			w.class.Spec.UserData = aws.String("[settings]\nmotd = \"" + strings.Repeat("#", userdata.Limit-300) + "\"")
 		}, "UserDataSizeLimitExceeded"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

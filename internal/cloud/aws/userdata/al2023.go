@@ -104,7 +104,7 @@ func (p part) decoded() (string, error) {
 	if data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(body)), "")); err == nil {
 		body = data
 	}
-	if !bytes.HasPrefix(body, []byte{0x1f, 0x8b}) {
+	if !bytes.HasPrefix(body, gzipMagic) {
 		return string(body), nil
 	}
 	reader, err := gzip.NewReader(bytes.NewReader(body))

@@ -46,11 +46,17 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 // SizeError means that the user data, including the user's own, is longer than Limit.
 type SizeError struct {
 	Size int // bytes
+	// Compressed is the number of bytes after compression, or Size if it is not compressed.
+	Compressed int
 }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("spec.userData: including the data that the node needs to join, it has %d bytes, and EC2 accepts %d; "+
-		"shorten it, for example to a script that downloads the rest", e.Size, Limit)
+	compressed := ""
+	if e.Compressed != e.Size {
+		compressed = fmt.Sprintf(", %d compressed", e.Compressed)
+	}
+	return fmt.Sprintf("spec.userData: including the data that the node needs to join, it has %d bytes%s, and EC2 accepts %d; "+
+		"shorten it, for example to a script that downloads the rest", e.Size, compressed, Limit)
 }
 
 // Cluster holds the facts that a machine needs to join the cluster.
@@ -82,16 +88,18 @@ type Request struct {
 	Node          Node
 }
 
-// Render renders the user data. Errors are *InvalidError, *KubeletError, *SizeError and ErrNotYetActedOn.
+// Render renders the user data, compressed with gzip if it is longer than Limit and the images of the family accept that.
+// Errors are *InvalidError, *KubeletError, *SizeError and ErrNotYetActedOn.
 func Render(r Request) ([]byte, error) {
 	text, err := r.render()
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > Limit {
-		return nil, &SizeError{Size: len(text)}
+	data := fitted(r.Family, text)
+	if len(data) > Limit {
+		return nil, &SizeError{Size: len(text), Compressed: len(data)}
 	}
-	return text, nil
+	return data, nil
 }
 
 func (r Request) render() ([]byte, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim/kubelet"
 )
 
 func render(t *testing.T, r Request) string {
@@ -80,7 +82,7 @@ func TestCarriageReturns(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	for _, family := range []awsv1.Family{awsv1.FamilyAL2, awsv1.FamilyAL2023, awsv1.FamilyBottlerocket, awsv1.FamilyCustom} {
+	for _, family := range []awsv1.Family{awsv1.FamilyBottlerocket, awsv1.FamilyCustom} { // the others compress
 		r := plainRequest(family)
 		r.Custom = "#"
 		empty := len(render(t, r)) - 1
@@ -106,6 +108,79 @@ func TestSize(t *testing.T) {
 			t.Errorf("%s: err.Error() is %q, want the prefix %q", family, err.Error(), "spec.userData: ")
 		}
 	}
+}
+
+// User data that EC2 accepts stays as it is, byte for byte. Longer data of AL2 and AL2023 is compressed, always to the
+// same bytes, and joins after decompression. What is too long even then is refused with both sizes.
+func TestCompression(t *testing.T) {
+	for _, family := range []awsv1.Family{awsv1.FamilyAL2, awsv1.FamilyAL2023} {
+		r := plainRequest(family)
+		r.Custom = "#!/bin/sh\n"
+		empty := len(render(t, r))
+		r.Custom += "#" + incompressible(Limit-empty-1)
+		text := render(t, r)
+		if len(text) != Limit || !strings.HasPrefix(text, "MIME-Version") {
+			t.Errorf("%s: %d bytes that begin with %q, want %d bytes of MIME", family, len(text), text[:8], Limit)
+		}
+		r.Custom += "x"
+		data := []byte(render(t, r))
+		if again := render(t, r); string(data) != again {
+			t.Errorf("%s: compressed to other bytes the second time", family)
+		}
+		reader, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			t.Fatalf("%s: %d bytes are not compressed: %v", family, len(data), err)
+		}
+		if !reader.ModTime.IsZero() || reader.Name != "" {
+			t.Errorf("%s: the header has the time %v and the name %q", family, reader.ModTime, reader.Name)
+		}
+		plain, err := io.ReadAll(reader)
+		if err != nil || len(plain) != Limit+1 || len(data) >= Limit {
+			t.Errorf("%s: %d bytes, decompressed %d, want %d: %v", family, len(data), len(plain), Limit+1, err)
+		}
+		if !strings.Contains(string(plain), r.Custom) {
+			t.Errorf("%s: the script is not in the decompressed user data", family)
+		}
+		joins(t, r, plain)
+		config, err := kubelet.Read(strings.ToLower(string(family)), data) // the simulated image shares no code with this package
+		if err != nil || config.MaxPods != r.Node.MaxPods {
+			t.Errorf("%s: the simulated image reads maxPods %d, %v", family, config.MaxPods, err)
+		}
+		for _, n := range []int{2 * Limit, mostCompressed} { // at most mostCompressed bytes are compressed
+			r.Custom = "#" + incompressible(n)
+			var size *SizeError
+			if _, err = Render(r); !errors.As(err, &size) || size.Size <= n || (n < mostCompressed) != (size.Compressed < size.Size) || size.Compressed <= Limit {
+				t.Errorf("%s with %d bytes: %v", family, n, err)
+			}
+		}
+	}
+}
+
+func TestNear(t *testing.T) {
+	long, short := make([]byte, NearLimit), make([]byte, NearLimit-1)
+	packed := append(slices.Clone(gzipMagic), long...)
+	for _, test := range []struct {
+		family awsv1.Family
+		data   []byte
+		want   bool
+	}{
+		{awsv1.FamilyCustom, long, true}, {awsv1.FamilyCustom, short, false}, {awsv1.FamilyBottlerocket, long, true},
+		{awsv1.FamilyAL2023, long, false}, {awsv1.FamilyAL2023, packed, true}, {awsv1.FamilyAL2, packed[:100], false},
+	} {
+		if got := Near(test.family, test.data); got != test.want {
+			t.Errorf("%d bytes of %s are near the limit: %t, want %t", len(test.data), test.family, got, test.want)
+		}
+	}
+}
+
+// incompressible returns n characters, the same each time, of which compression saves less than a half.
+func incompressible(n int) string {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := make([]byte, n)
+	for i := range text {
+		text[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[random.IntN(64)]
+	}
+	return string(text)
 }
 
 func TestErrors(t *testing.T) {

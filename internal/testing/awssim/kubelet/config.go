@@ -29,7 +29,10 @@ type Config struct {
 // would not join a cluster.
 func Read(family string, text []byte) (Config, error) {
 	c := Config{Labels: map[string]string{}}
-	var err error
+	text, err := decompressed(family, text)
+	if err != nil {
+		return c, err
+	}
 	switch family {
 	case "al2023":
 		err = c.nodeadm(text)

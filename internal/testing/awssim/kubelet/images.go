@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
+
+// decompressed returns user data as cloud-init and nodeadm read it, which accept gzip
+// (https://docs.cloud-init.io/en/latest/explanation/format/gzip.html). Settings of Bottlerocket are TOML here.
+func decompressed(family string, data []byte) ([]byte, error) {
+	if family == "bottlerocket" || !bytes.HasPrefix(data, []byte("\x1f\x8b")) {
+		return data, nil
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("the user data cannot be decompressed: %w", err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, fmt.Errorf("the user data cannot be decompressed: %w", err)
+	}
+	return text, nil
+}
 
 // part is one part of a MIME document.
 type part struct{ media, text string }
