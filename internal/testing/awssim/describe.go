@@ -2,7 +2,6 @@ package awssim
 
 import (
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -23,12 +22,6 @@ func describeAvailabilityZones(c *Cloud, r *request, _ time.Time) (any, error) {
 	if zones, err = chosen(r.form.strings("ZoneId"), zones, func(z *zone) string { return z.id }, unknown); err != nil {
 		return nil, err
 	}
-	zones, err = keep(filters, zones, func(z *zone) facts {
-		return func(name string) ([]string, bool) {
-			return field(name, map[string]string{"zone-name": z.name, "zone-id": z.id, "zone-type": "availability-zone", "state": "available",
-				"region-name": c.opts.Region, "opt-in-status": "opt-in-not-required", "group-name": c.opts.Region})
-		}
-	})
 	type item struct {
 		ZoneName string `xml:"zoneName"`
 		State    string `xml:"zoneState"`
@@ -37,13 +30,16 @@ func describeAvailabilityZones(c *Cloud, r *request, _ time.Time) (any, error) {
 		Group    string `xml:"groupName"`
 		OptIn    string `xml:"optInStatus"`
 		Type     string `xml:"zoneType"`
+		Border   string `xml:"networkBorderGroup"`
 	}
 	var out struct {
 		Items []item `xml:"availabilityZoneInfo>item,omitempty"`
 	}
 	for _, z := range zones {
-		out.Items = append(out.Items, item{z.name, "available", c.opts.Region, z.id, c.opts.Region, "opt-in-not-required", "availability-zone"})
+		region := c.opts.Region
+		out.Items = append(out.Items, item{z.name, "available", region, z.id, region, "opt-in-not-required", "availability-zone", region})
 	}
+	out.Items, err = keep(filters, out.Items, func(i item) facts { return r.facts(nil, func() any { return i }) })
 	return out, err
 }
 
@@ -65,47 +61,47 @@ func describeSubnets(c *Cloud, r *request, _ time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if subnets, err = keep(filters, subnets, c.subnetFacts); err != nil {
+	subnets, err = keep(filters, subnets, func(s *subnet) facts { return r.facts(s.tags, func() any { return c.xmlSubnet(s) }) })
+	if err != nil {
 		return nil, err
 	}
-	type item struct {
-		ID       string   `xml:"subnetId"`
-		ARN      string   `xml:"subnetArn"`
-		State    string   `xml:"state"`
-		VPC      string   `xml:"vpcId"`
-		CIDR     string   `xml:"cidrBlock"`
-		Free     int      `xml:"availableIpAddressCount"`
-		Zone     string   `xml:"availabilityZone"`
-		ZoneID   string   `xml:"availabilityZoneId"`
-		Public   bool     `xml:"mapPublicIpOnLaunch"`
-		OwnerID  string   `xml:"ownerId"`
-		Tags     []ec2Tag `xml:"tagSet>item,omitempty"`
-		Default  bool     `xml:"defaultForAz"`
-		Assign6  bool     `xml:"assignIpv6AddressOnCreation"`
-		Customer bool     `xml:"mapCustomerOwnedIpOnLaunch"`
-	}
 	var out struct {
-		Items []item `xml:"subnetSet>item,omitempty"`
-		Next  string `xml:"nextToken,omitempty"`
+		Items []xmlSubnet `xml:"subnetSet>item,omitempty"`
+		Next  string      `xml:"nextToken,omitempty"`
 	}
 	subnets, out.Next, err = cut(c, r.form, pages{5, 1000, 1000}, subnets, func(s *subnet) string { return s.id })
 	for _, s := range subnets {
-		arn := "arn:aws:ec2:" + c.opts.Region + ":" + c.opts.AccountID + ":subnet/" + s.id
-		out.Items = append(out.Items, item{ID: s.id, ARN: arn, State: "available", VPC: s.vpc, CIDR: s.prefix.String(), Free: s.free(),
-			Zone: s.zone.name, ZoneID: s.zone.id, Public: s.public, OwnerID: c.opts.AccountID, Tags: ec2Tags(s.tags)})
+		out.Items = append(out.Items, c.xmlSubnet(s))
 	}
 	return out, err
 }
 
-func (c *Cloud) subnetFacts(s *subnet) facts {
-	return func(name string) ([]string, bool) {
-		if values, ok := tagFacts(s.tags, name); ok {
-			return values, true
-		}
-		return field(name, map[string]string{"subnet-id": s.id, "vpc-id": s.vpc, "availability-zone": s.zone.name,
-			"availability-zone-id": s.zone.id, "state": "available", "cidr-block": s.prefix.String(), "owner-id": c.opts.AccountID,
-			"available-ip-address-count": strconv.Itoa(s.free()), "map-public-ip-on-launch": strconv.FormatBool(s.public)})
-	}
+type xmlSubnet struct {
+	ID       string   `xml:"subnetId"`
+	ARN      string   `xml:"subnetArn"`
+	State    string   `xml:"state"`
+	VPC      string   `xml:"vpcId"`
+	CIDR     string   `xml:"cidrBlock"`
+	Free     int      `xml:"availableIpAddressCount"`
+	Zone     string   `xml:"availabilityZone"`
+	ZoneID   string   `xml:"availabilityZoneId"`
+	Public   bool     `xml:"mapPublicIpOnLaunch"`
+	OwnerID  string   `xml:"ownerId"`
+	Tags     []ec2Tag `xml:"tagSet>item,omitempty"`
+	Default  bool     `xml:"defaultForAz"`
+	Assign6  bool     `xml:"assignIpv6AddressOnCreation"`
+	Customer bool     `xml:"mapCustomerOwnedIpOnLaunch"`
+	DNS64    bool     `xml:"enableDns64"`
+	Native6  bool     `xml:"ipv6Native"`
+	Hostname string   `xml:"privateDnsNameOptionsOnLaunch>hostnameType"`
+	Record4  bool     `xml:"privateDnsNameOptionsOnLaunch>enableResourceNameDnsARecord"`
+	Record6  bool     `xml:"privateDnsNameOptionsOnLaunch>enableResourceNameDnsAAAARecord"`
+}
+
+func (c *Cloud) xmlSubnet(s *subnet) xmlSubnet {
+	arn := "arn:aws:ec2:" + c.opts.Region + ":" + c.opts.AccountID + ":subnet/" + s.id
+	return xmlSubnet{ID: s.id, ARN: arn, State: "available", VPC: s.vpc, CIDR: s.prefix.String(), Free: s.free(), Zone: s.zone.name,
+		ZoneID: s.zone.id, Public: s.public, OwnerID: c.opts.AccountID, Tags: ec2Tags(s.tags), Hostname: "ip-name"}
 }
 
 // describeSecurityGroups implements ec2:DescribeSecurityGroups.
@@ -120,35 +116,56 @@ func describeSecurityGroups(c *Cloud, r *request, _ time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, err = keep(filters, groups, func(g *securityGroup) facts {
-		return func(name string) ([]string, bool) {
-			if values, ok := tagFacts(g.tags, name); ok {
-				return values, true
-			}
-			return field(name, map[string]string{"group-id": g.id, "group-name": g.name, "vpc-id": g.vpc,
-				"owner-id": c.opts.AccountID, "description": g.name})
-		}
+	groups, err = chosen(r.form.strings("GroupName"), groups, func(g *securityGroup) string { return g.name }, func(name string) error {
+		return refuse("InvalidGroup.NotFound", "The security group '%s' does not exist in default VPC", name)
 	})
 	if err != nil {
 		return nil, err
 	}
-	type item struct {
-		ID          string   `xml:"groupId"`
-		Name        string   `xml:"groupName"`
-		Description string   `xml:"groupDescription"`
-		VPC         string   `xml:"vpcId"`
-		OwnerID     string   `xml:"ownerId"`
-		Tags        []ec2Tag `xml:"tagSet>item,omitempty"`
+	groups, err = keep(filters, groups, func(g *securityGroup) facts { return r.facts(g.tags, func() any { return c.xmlSecurityGroup(g) }) })
+	if err != nil {
+		return nil, err
 	}
 	var out struct {
-		Items []item `xml:"securityGroupInfo>item,omitempty"`
-		Next  string `xml:"nextToken,omitempty"`
+		Items []xmlSecurityGroup `xml:"securityGroupInfo>item,omitempty"`
+		Next  string             `xml:"nextToken,omitempty"`
 	}
 	groups, out.Next, err = cut(c, r.form, pages{5, 1000, 1000}, groups, func(g *securityGroup) string { return g.id })
 	for _, g := range groups {
-		out.Items = append(out.Items, item{g.id, g.name, g.name, g.vpc, c.opts.AccountID, ec2Tags(g.tags)})
+		out.Items = append(out.Items, c.xmlSecurityGroup(g))
 	}
 	return out, err
+}
+
+type xmlSecurityGroup struct {
+	ID          string    `xml:"groupId"`
+	Name        string    `xml:"groupName"`
+	Description string    `xml:"groupDescription"`
+	VPC         string    `xml:"vpcId"`
+	OwnerID     string    `xml:"ownerId"`
+	Tags        []ec2Tag  `xml:"tagSet>item,omitempty"`
+	In          []xmlRule `xml:"ipPermissions>item,omitempty"`
+	Out         []xmlRule `xml:"ipPermissionsEgress>item,omitempty"`
+}
+
+// xmlRule is a rule for all ports, which has no numbers of ports.
+type xmlRule struct {
+	Protocol string        `xml:"ipProtocol"`
+	Groups   []xmlRuleFrom `xml:"groups>item,omitempty"`
+	Ranges   []string      `xml:"ipRanges>item>cidrIp,omitempty"`
+}
+
+type xmlRuleFrom struct {
+	ID    string `xml:"groupId"`
+	Owner string `xml:"userId"`
+}
+
+// xmlSecurityGroup has the rules with which a VPC's default group is created: all from itself, and all to anywhere.
+// https://docs.aws.amazon.com/vpc/latest/userguide/default-security-group.html
+func (c *Cloud) xmlSecurityGroup(g *securityGroup) xmlSecurityGroup {
+	return xmlSecurityGroup{g.id, g.name, g.name, g.vpc, c.opts.AccountID, ec2Tags(g.tags),
+		[]xmlRule{{Protocol: "-1", Groups: []xmlRuleFrom{{g.id, c.opts.AccountID}}}},
+		[]xmlRule{{Protocol: "-1", Ranges: []string{"0.0.0.0/0"}}}}
 }
 
 // describeImages implements ec2:DescribeImages. Deprecated images are shown only to their owner or if asked for.
@@ -162,16 +179,18 @@ func describeImages(c *Cloud, r *request, now time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	owners := r.form.strings("Owner")
+	owners, users := r.form.strings("Owner"), r.form.strings("ExecutableBy")
 	images = slices.DeleteFunc(images, func(i *image) bool {
 		mine := i.owner == c.opts.AccountID
+		public := i.owner == amazon
 		hidden := !i.deprecated.IsZero() && !i.deprecated.After(now) && !r.form.boolean("IncludeDeprecated") && !mine
 		owned := slices.ContainsFunc(owners, func(o string) bool {
 			return o == i.owner || o == "amazon" && !mine || o == "self" && mine
 		})
-		return hidden || len(owners) > 0 && !owned
+		launchable := slices.ContainsFunc(users, func(u string) bool { return u == "all" && public })
+		return hidden || len(owners) > 0 && !owned || len(users) > 0 && !launchable
 	})
-	images, err = keep(filters, images, c.imageFacts)
+	images, err = keep(filters, images, func(i *image) facts { return r.facts(i.tags, func() any { return c.xmlImage(i) }) })
 	if err != nil {
 		return nil, err
 	}
@@ -194,21 +213,6 @@ func imageNotFound(id string) error {
 	return refuse("InvalidAMIID.NotFound", "The image id '[%s]' does not exist", id)
 }
 
-func (c *Cloud) imageFacts(i *image) facts {
-	return func(name string) ([]string, bool) {
-		if values, ok := tagFacts(i.tags, name); ok {
-			return values, true
-		}
-		alias := ""
-		if i.owner == amazon {
-			alias = "amazon"
-		}
-		return field(name, map[string]string{"image-id": i.id, "name": i.name, "architecture": i.arch, "state": "available",
-			"owner-id": i.owner, "owner-alias": alias,
-			"virtualization-type": "hvm", "root-device-type": "ebs", "creation-date": iso(i.created), "is-public": strconv.FormatBool(alias != "")})
-	}
-}
-
 type xmlImage struct {
 	ID         string           `xml:"imageId"`
 	Location   string           `xml:"imageLocation"`
@@ -227,6 +231,9 @@ type xmlImage struct {
 	Hypervisor string           `xml:"hypervisor"`
 	ENA        bool             `xml:"enaSupport"`
 	Platform   string           `xml:"platformDetails"`
+	OS         string           `xml:"platform,omitempty"`
+	Operation  string           `xml:"usageOperation"`
+	Text       string           `xml:"description,omitempty"`
 	Tags       []ec2Tag         `xml:"tagSet>item,omitempty"`
 	Devices    []xmlImageDevice `xml:"blockDeviceMapping>item,omitempty"`
 }
@@ -237,6 +244,7 @@ type xmlImageDevice struct {
 	Size     int    `xml:"ebs>volumeSize"`
 	Type     string `xml:"ebs>volumeType"`
 	Delete   bool   `xml:"ebs>deleteOnTermination"`
+	Secret   bool   `xml:"ebs>encrypted"`
 }
 
 func (c *Cloud) xmlImage(i *image) xmlImage {
@@ -244,11 +252,16 @@ func (c *Cloud) xmlImage(i *image) xmlImage {
 		Created: iso(i.created), Deprecated: iso(i.deprecated),
 		Arch: i.arch, Type: "machine", Name: i.name, RootType: "ebs", Root: i.devices[0].name, Virtual: "hvm", Hypervisor: "xen", ENA: true,
 		Platform: "Linux/UNIX", Tags: ec2Tags(i.tags)}
+	out.Operation = "RunInstances"
+	if windows(i.variant.family) {
+		out.OS, out.Platform, out.Operation = "windows", "Windows", "RunInstances:0002"
+	}
 	if i.owner == amazon {
+		out.Text = "EKS node image " + i.name
 		out.Alias, out.Public = "amazon", true
 	}
 	for _, d := range i.devices {
-		out.Devices = append(out.Devices, xmlImageDevice{d.name, d.snapshot, d.gib, "gp3", true})
+		out.Devices = append(out.Devices, xmlImageDevice{d.name, d.snapshot, d.gib, "gp3", true, false})
 	}
 	return out
 }

@@ -3,97 +3,8 @@ package awssim
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 )
-
-type xmlState struct {
-	Code int    `xml:"code"`
-	Name string `xml:"name"`
-}
-
-type xmlGroup struct {
-	ID   string `xml:"groupId"`
-	Name string `xml:"groupName"`
-}
-
-type xmlVolume struct {
-	Device string `xml:"deviceName"`
-	ID     string `xml:"ebs>volumeId"`
-	Status string `xml:"ebs>status"`
-	Delete bool   `xml:"ebs>deleteOnTermination"`
-}
-
-type xmlInterface struct {
-	ID     string     `xml:"networkInterfaceId"`
-	Subnet string     `xml:"subnetId"`
-	VPC    string     `xml:"vpcId"`
-	Kind   string     `xml:"interfaceType"`
-	Status string     `xml:"status"`
-	IP     string     `xml:"privateIpAddress,omitempty"`
-	Groups []xmlGroup `xml:"groupSet>item,omitempty"`
-	Device int        `xml:"attachment>deviceIndex"`
-	Card   int        `xml:"attachment>networkCardIndex"`
-	Delete bool       `xml:"attachment>deleteOnTermination"`
-}
-
-// xmlInstance is EC2's Instance.
-// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Instance.html
-type xmlInstance struct {
-	ID           string         `xml:"instanceId"`
-	Image        string         `xml:"imageId"`
-	State        xmlState       `xml:"instanceState"`
-	PrivateDNS   string         `xml:"privateDnsName"`
-	PrivateIP    string         `xml:"privateIpAddress,omitempty"`
-	Reason       string         `xml:"reason"`
-	ReasonCode   *string        `xml:"stateReason>code"`
-	Type         string         `xml:"instanceType"`
-	Launched     string         `xml:"launchTime"`
-	Zone         string         `xml:"placement>availabilityZone"`
-	ZoneID       string         `xml:"placement>availabilityZoneId"`
-	Tenancy      string         `xml:"placement>tenancy"`
-	GroupID      string         `xml:"placement>groupId,omitempty"`
-	Group        string         `xml:"placement>groupName,omitempty"`
-	Partition    int            `xml:"placement>partitionNumber,omitempty"`
-	Monitoring   string         `xml:"monitoring>state"`
-	Subnet       string         `xml:"subnetId,omitempty"`
-	VPC          string         `xml:"vpcId,omitempty"`
-	Architecture string         `xml:"architecture"`
-	RootType     string         `xml:"rootDeviceType"`
-	Root         string         `xml:"rootDeviceName"`
-	Volumes      []xmlVolume    `xml:"blockDeviceMapping>item,omitempty"`
-	Virtual      string         `xml:"virtualizationType"`
-	Lifecycle    string         `xml:"instanceLifecycle,omitempty"`
-	SpotRequest  string         `xml:"spotInstanceRequestId,omitempty"`
-	Tags         []ec2Tag       `xml:"tagSet>item,omitempty"`
-	Groups       []xmlGroup     `xml:"groupSet>item,omitempty"`
-	Hypervisor   string         `xml:"hypervisor"`
-	Interfaces   []xmlInterface `xml:"networkInterfaceSet>item,omitempty"`
-	Profile      *string        `xml:"iamInstanceProfile>arn"`
-	Cores        int            `xml:"cpuOptions>coreCount"`
-	Threads      int            `xml:"cpuOptions>threadsPerCore"`
-	Nested       string         `xml:"cpuOptions>nestedVirtualization,omitempty"`
-	Reservation  string         `xml:"capacityReservationId,omitempty"`
-	Preference   string         `xml:"capacityReservationSpecification>capacityReservationPreference"`
-	Enclave      bool           `xml:"enclaveOptions>enabled"`
-	Recovery     string         `xml:"maintenanceOptions>autoRecovery"`
-	Metadata     xmlMetadata    `xml:"metadataOptions"`
-}
-
-type xmlMetadata struct {
-	State    string `xml:"state"`
-	Tokens   string `xml:"httpTokens"`
-	Hops     string `xml:"httpPutResponseHopLimit"`
-	Endpoint string `xml:"httpEndpoint"`
-	IPv6     string `xml:"httpProtocolIpv6"`
-	Tags     string `xml:"instanceMetadataTags"`
-}
-
-type xmlReservation struct {
-	ID        string        `xml:"reservationId"`
-	OwnerID   string        `xml:"ownerId"`
-	Instances []xmlInstance `xml:"instancesSet>item,omitempty"`
-}
 
 // describeInstances implements ec2:DescribeInstances. Instances launched by one call have one reservation each here,
 // which EC2 allows. Terminated ones are shown for a while.
@@ -115,7 +26,9 @@ func describeInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	instances, err = keep(filters, instances, func(i *instance) facts { return c.instanceFacts(i, seen) })
+	instances, err = keep(filters, instances, func(i *instance) facts {
+		return r.facts(i.tagsAt(seen), func() any { return c.launchXML(i, seen) })
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +38,13 @@ func describeInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	}
 	instances, out.Next, err = cut(c, r.form, pages{5, 1000, 1000}, instances, func(i *instance) string { return i.ID })
 	for _, i := range instances {
-		out.Items = append(out.Items, xmlReservation{i.reservation, c.opts.AccountID, []xmlInstance{c.instanceXML(i, seen)}})
+		out.Items = append(out.Items, c.launchXML(i, seen))
 	}
 	return out, err
+}
+
+func (c *Cloud) launchXML(i *instance, seen time.Time) xmlReservation {
+	return xmlReservation{i.reservation, c.opts.AccountID, []xmlInstance{c.instanceXML(i, seen)}}
 }
 
 // remembered is visible without the instances that FaultForgetHalf or FaultForgetAll hides. A hidden instance is not
@@ -187,36 +104,14 @@ func join(ids []string) string {
 	return s
 }
 
-func (c *Cloud) instanceFacts(i *instance, seen time.Time) facts {
-	return func(name string) ([]string, bool) {
-		if values, ok := tagFacts(i.tagsAt(seen), name); ok {
-			return values, true
+// profileID returns the ID of an instance's profile, and an ID that no profile has if it is gone.
+func (c *Cloud) profileID(i *instance) string {
+	for _, p := range c.profiles {
+		if arn := c.profileARN(i); c.arn("instance-profile", p.path, p.name) == arn {
+			return p.id
 		}
-		state, lifecycle := i.stateAt(seen), "normal"
-		if i.CapacityType == spot {
-			lifecycle = spot
-		}
-		if name == "instance-lifecycle" && lifecycle == "normal" {
-			return nil, true
-		}
-		switch {
-		case name == "placement-group-name" && i.placement != nil:
-			return []string{i.placement.Name}, true
-		case name == "placement-partition-number" && i.Partition != 0:
-			return []string{strconv.Itoa(i.Partition)}, true
-		case name == "placement-group-name" || name == "placement-partition-number":
-			return nil, true
-		}
-		if name == "instance.group-id" || name == "group-id" {
-			return i.SecurityGroups, true
-		}
-		return field(name, map[string]string{"instance-id": i.ID, "instance-type": i.Type, "instance-state-name": state,
-			"instance-state-code": strconv.Itoa(stateCodes[state]),
-			"availability-zone":   i.Zone, "availability-zone-id": i.ZoneID, "subnet-id": i.SubnetID, "vpc-id": i.subnet.vpc,
-			"image-id": i.ImageID, "instance-lifecycle": lifecycle,
-			"private-dns-name": i.PrivateDNSName, "private-ip-address": i.PrivateIP, "reservation-id": i.reservation, "architecture": i.Architecture,
-			"spot-instance-request-id": i.spotRequest, "iam-instance-profile.arn": c.profileARN(i), "launch-time": iso(i.Launched)})
 	}
+	return "AIPA0000000000000000"
 }
 
 func (c *Cloud) profileARN(i *instance) string {
@@ -228,65 +123,6 @@ func (c *Cloud) profileARN(i *instance) string {
 		path = p.path
 	}
 	return c.arn("instance-profile", path, i.Profile)
-}
-
-func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
-	state, t, m := i.stateAt(seen), c.types[i.Type], i.spec.metadata
-	out := xmlInstance{ID: i.ID, Image: i.ImageID, State: xmlState{stateCodes[state], state}, Type: i.Type,
-		Launched: iso(i.Launched), Zone: i.Zone, ZoneID: i.ZoneID,
-		Tenancy: i.spec.tenancy, Partition: i.Partition,
-		Monitoring: "disabled", Architecture: i.Architecture,
-		RootType: "ebs", Root: i.volumes[0].name, Virtual: "hvm", SpotRequest: i.spotRequest, Tags: ec2Tags(i.tagsAt(seen)), Hypervisor: "xen",
-		Cores: t.Cores, Threads: max(t.VCPU/max(t.Cores, 1), 1), Nested: i.spec.nested, Reservation: i.capacity,
-		Preference: i.spec.reservationPreference,
-		Enclave:    i.spec.enclave, Metadata: xmlMetadata{"applied", m["HttpTokens"], m["HttpPutResponseHopLimit"],
-			m["HttpEndpoint"], m["HttpProtocolIpv6"], m["InstanceMetadataTags"]}}
-	if i.placement != nil {
-		out.GroupID, out.Group = i.placement.ID, i.placement.Name
-	}
-	out.Recovery = i.spec.recovery
-	defaultTo(&out.Recovery, "default")
-	defaultTo(&out.Tenancy, "default")
-	defaultTo(&out.Preference, "open")
-	if i.CapacityType == spot {
-		out.Lifecycle = spot
-	} else if i.spec.market != "" && i.spec.market != spot {
-		out.Lifecycle = i.spec.market
-	}
-	if i.spec.monitoring {
-		out.Monitoring = "enabled"
-	}
-	if arn := c.profileARN(i); arn != "" {
-		out.Profile = &arn
-	}
-	if i.reason != "" && state != pending && state != running {
-		out.Reason, out.ReasonCode = i.reason, &i.reason
-	}
-	if state == terminated { // EC2 omits these fields for a terminated instance
-		return out
-	}
-	out.PrivateDNS, out.PrivateIP, out.Subnet, out.VPC, out.Groups = i.PrivateDNSName, i.PrivateIP, i.SubnetID,
-		i.subnet.vpc, c.groupsXML(i.SecurityGroups)
-	for _, v := range i.volumes {
-		out.Volumes = append(out.Volumes, xmlVolume{v.name, v.id, "attached", v.delete})
-	}
-	for _, e := range i.enis {
-		eni := xmlInterface{ID: e.id, Subnet: i.SubnetID, VPC: i.subnet.vpc, Kind: e.spec.kind, Status: "in-use",
-			Groups: c.groupsXML(e.spec.groups), Device: e.spec.device, Card: e.spec.card, Delete: e.delete}
-		if e.index == 0 {
-			eni.IP = i.PrivateIP
-		}
-		out.Interfaces = append(out.Interfaces, eni)
-	}
-	return out
-}
-
-func (c *Cloud) groupsXML(ids []string) []xmlGroup {
-	var groups []xmlGroup
-	for _, id := range ids {
-		groups = append(groups, xmlGroup{id, c.group(id).name})
-	}
-	return groups
 }
 
 type xmlChange struct {

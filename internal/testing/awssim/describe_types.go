@@ -56,8 +56,11 @@ type xmlEBS struct {
 	Optimized string `xml:"ebsOptimizedSupport"`
 	Max       *int   `xml:"ebsOptimizedInfo>maximumBandwidthInMbps"`
 	Base      *int   `xml:"ebsOptimizedInfo>baselineBandwidthInMbps"`
-	Encrypted string `xml:"encryptionSupport"`
-	NVMe      string `xml:"nvmeSupport"`
+
+	MaxBytes  *float64 `xml:"ebsOptimizedInfo>maximumThroughputInMBps"` // an eighth of the Mbit/s
+	BaseBytes *float64 `xml:"ebsOptimizedInfo>baselineThroughputInMBps"`
+	Encrypted string   `xml:"encryptionSupport"`
+	NVMe      string   `xml:"nvmeSupport"`
 }
 
 type xmlNetwork struct {
@@ -125,7 +128,9 @@ func describeInstanceTypes(c *Cloud, r *request, _ time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err = keep(filters, names, func(n string) facts { return typeFacts(c.types[n]) })
+	names, err = keep(filters, names, func(n string) facts {
+		return r.facts(nil, func() any { return typeXML(c.types[n]) })
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -138,21 +143,6 @@ func describeInstanceTypes(c *Cloud, r *request, _ time.Time) (any, error) {
 		out.Items = append(out.Items, typeXML(c.types[n]))
 	}
 	return out, err
-}
-
-func typeFacts(t *machineType) facts {
-	return func(name string) ([]string, bool) {
-		switch name {
-		case "processor-info.supported-architecture":
-			return t.Arch, true
-		case "supported-usage-class":
-			return t.Usage, true
-		}
-		return field(name, map[string]string{"instance-type": t.Name, "supported-virtualization-type": "hvm",
-			"bare-metal": strconv.FormatBool(t.Metal),
-			"hypervisor": t.Hypervisor, "current-generation": strconv.FormatBool(t.CurrentGeneration), "supported-root-device-type": "ebs",
-			"vcpu-info.default-vcpus": strconv.Itoa(t.VCPU), "memory-info.size-in-mib": strconv.Itoa(t.MemMiB)})
-	}
 }
 
 func typeXML(t *machineType) xmlType {
@@ -201,6 +191,8 @@ func ebsXML(t *machineType) xmlEBS {
 		if t.EBSBaseMbps > 0 {
 			ebs.Base = &t.EBSBaseMbps
 		}
+		most, base := float64(*ebs.Max)/8, float64(*ebs.Base)/8
+		ebs.MaxBytes, ebs.BaseBytes = &most, &base
 	}
 	if t.Hypervisor == "nitro" || t.Metal {
 		ebs.NVMe = "required"
@@ -261,11 +253,7 @@ func describeInstanceTypeOfferings(c *Cloud, r *request, _ time.Time) (any, erro
 			items = append(items, item{name, kind, location})
 		}
 	}
-	items, err = keep(filters, items, func(i item) facts {
-		return func(name string) ([]string, bool) {
-			return field(name, map[string]string{"instance-type": i.Type, "location": i.Location})
-		}
-	})
+	items, err = keep(filters, items, func(i item) facts { return r.facts(nil, func() any { return i }) })
 	if err != nil {
 		return nil, err
 	}
@@ -290,10 +278,7 @@ func describeSpotPriceHistory(c *Cloud, r *request, now time.Time) (any, error) 
 		return nil, err
 	}
 	items, err := keep(filters, c.spotPrices(r.form, start, end), func(i xmlSpotPrice) facts {
-		return func(name string) ([]string, bool) {
-			return field(name, map[string]string{"instance-type": i.Type, "availability-zone": i.Zone,
-				"product-description": i.Product, "spot-price": i.Price, "timestamp": i.Time})
-		}
+		return r.facts(nil, func() any { return i })
 	})
 	if err != nil {
 		return nil, err
@@ -319,6 +304,7 @@ type xmlSpotPrice struct {
 	Price   string `xml:"spotPrice"`
 	Time    string `xml:"timestamp"`
 	Zone    string `xml:"availabilityZone"`
+	ZoneID  string `xml:"availabilityZoneId"`
 	key     string
 }
 
@@ -349,12 +335,13 @@ func (c *Cloud) spotPrices(n *node, start, end time.Time) []xmlSpotPrice {
 			continue
 		}
 		for _, z := range c.zonesOf(t) {
-			if zone := n.str("AvailabilityZone"); zone != "" && zone != z.name {
+			zone, id := n.str("AvailabilityZone"), n.str("AvailabilityZoneId")
+			if zone != "" && zone != z.name || id != "" && id != z.id {
 				continue
 			}
 			for at := start.Truncate(time.Hour); at.Equal(start.Truncate(time.Hour)) || !at.After(end); at = at.Add(time.Hour) {
 				price := strconv.FormatFloat(c.spotPrice(t, z.name, at), 'f', 6, 64)
-				items = append(items, xmlSpotPrice{name, linux, price, iso(at), z.name, fmt.Sprintf("%020d", 1<<60-at.Unix())})
+				items = append(items, xmlSpotPrice{name, linux, price, iso(at), z.name, z.id, fmt.Sprintf("%020d", 1<<60-at.Unix())})
 			}
 		}
 	}

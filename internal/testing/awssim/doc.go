@@ -15,7 +15,9 @@
 // files. Texts of error messages are AWS's where programs are known to parse them, and original ones elsewhere.
 //
 // A parameter that is not simulated is rejected and never ignored, so that a test cannot pass because a parameter was
-// not checked. The comment of each action has the URL of its page in the AWS API reference.
+// not checked. What acts is in one table for each call: method.params, and ec2Filters, which says where an answer shows
+// the value of a filter; ServedCalls has both. The comment of each action has the URL of its page in the AWS API
+// reference.
 //
 // Tests inject faults with the methods of Cloud (Drain, Inject, Interrupt, Spoil, ReleaseImages ...) or by POSTing JSON
 // to /_admin/ (see admin_http.go). Options.Hook is called when an instance has booted and when it is gone, with the

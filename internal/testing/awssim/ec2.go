@@ -21,15 +21,15 @@ func ec2Methods() map[string]method {
 	list := func(run action, more ...string) method {
 		return method{run: run, dryRun: true, params: append([]string{"Filter", "MaxResults", "NextToken"}, more...)}
 	}
-	return map[string]method{
+	all := map[string]method{
 		"DescribeAvailabilityZones": {run: describeAvailabilityZones, dryRun: true,
 			params: []string{"Filter", "ZoneName", "ZoneId", "AllAvailabilityZones"}},
 		"DescribeSubnets":               list(describeSubnets, "SubnetId"),
-		"DescribeSecurityGroups":        list(describeSecurityGroups, "GroupId"),
-		"DescribeImages":                list(describeImages, "ImageId", "Owner", "IncludeDeprecated"),
+		"DescribeSecurityGroups":        list(describeSecurityGroups, "GroupId", "GroupName"),
+		"DescribeImages":                list(describeImages, "ExecutableBy", "ImageId", "Owner", "IncludeDeprecated"),
 		"DescribeInstanceTypes":         list(describeInstanceTypes, "InstanceType"),
 		"DescribeInstanceTypeOfferings": list(describeInstanceTypeOfferings, "LocationType"),
-		"DescribeSpotPriceHistory": list(describeSpotPriceHistory, "AvailabilityZone", "InstanceType", "ProductDescription",
+		"DescribeSpotPriceHistory": list(describeSpotPriceHistory, "AvailabilityZone", "AvailabilityZoneId", "InstanceType", "ProductDescription",
 			"StartTime", "EndTime"),
 		"DescribeInstances":            list(describeInstances, "InstanceId"),
 		"DescribeInstanceStatus":       list(describeInstanceStatus, "InstanceId", "IncludeAllInstances"),
@@ -49,6 +49,12 @@ func ec2Methods() map[string]method {
 		"TerminateInstances": {run: terminateInstances, dryRun: true, late: true, params: []string{"InstanceId"}},
 		"CreateTags":         {run: createTags, dryRun: true, late: true, params: []string{"ResourceId", "Tag"}},
 	}
+	for name, filters := range ec2Filters {
+		m := all[name]
+		m.filters = filters
+		all[name] = m
+	}
+	return all
 }
 
 // ec2Tag is a tag in EC2's responses.

@@ -8,7 +8,7 @@ import (
 )
 
 func eksMethods() map[string]method {
-	return map[string]method{"DescribeCluster": {run: describeCluster}}
+	return map[string]method{"DescribeCluster": {run: describeCluster, params: []string{"name"}}}
 }
 
 // eksAction returns the action of a REST request. GET /clusters/{name} is the only one that is simulated.

@@ -26,6 +26,7 @@ type override struct {
 // fleetRequest is a parsed CreateFleet request.
 type fleetRequest struct {
 	id        string
+	token     string // the client token
 	capacity  string // of the pools: spot or on-demand
 	lifecycle string
 	strategy  string
@@ -52,7 +53,7 @@ func createFleet(c *Cloud, r *request, now time.Time) (any, error) {
 			}
 			return nil, dryRunError()
 		}
-		fleet.id = "fleet-" + c.uuid()
+		fleet.id, fleet.token = "fleet-"+c.uuid(), r.form.str("ClientToken")
 		return c.fulfill(fleet, now), nil
 	})
 }

@@ -57,6 +57,7 @@ var stateCodes = map[string]int{pending: 0, running: 16, shuttingDown: 32, termi
 type instance struct {
 	Instance
 	reservation string
+	token       string // the client token of the launch
 	capacity    string // the instance's capacity reservation
 	spotRequest string
 	spec        *launchSpec
@@ -148,7 +149,7 @@ func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *
 			UserData:     spec.userData, Profile: spec.profileName, SecurityGroups: c.groupsOf(spec, s), Tags: f.instanceTags(o), Launched: now,
 			VCPUs: t.VCPU, MemoryMiB: t.MemMiB, ENIs: t.ENIs, IPv4PerENI: t.IPv4, InstanceStore: t.storageGB(),
 		},
-		reservation: "r-" + c.newID("r")[2:], spec: spec, subnet: s, from: o.pool, address: address, history: []change{{now, pending}},
+		reservation: "r-" + c.newID("r")[2:], token: f.token, spec: spec, subnet: s, from: o.pool, address: address, history: []change{{now, pending}},
 		placement: c.placementOf(spec),
 	}
 	if i.Partition = c.partitionOf(spec, i.Zone); i.placement != nil {

@@ -76,36 +76,33 @@ func describePlacementGroups(c *Cloud, r *request, _ time.Time) (any, error) {
 	if found, err = chosen(r.form.strings("GroupId"), found, func(p *PlacementGroup) string { return p.ID }, unknownPlacement); err != nil {
 		return nil, err
 	}
-	if found, err = keep(filters, found, c.placementFacts); err != nil {
+	if found, err = keep(filters, found, func(p *PlacementGroup) facts {
+		return r.facts(p.Tags, func() any { return c.placementXML(p) })
+	}); err != nil {
 		return nil, err
 	}
-	type item struct {
-		ID          string   `xml:"groupId"`
-		ARN         string   `xml:"groupArn"`
-		Name        string   `xml:"groupName"`
-		State       string   `xml:"state"`
-		Strategy    string   `xml:"strategy"`
-		Partitions  int      `xml:"partitionCount,omitempty"`
-		SpreadLevel string   `xml:"spreadLevel,omitempty"`
-		Tags        []ec2Tag `xml:"tagSet>item,omitempty"`
-	}
 	var out struct {
-		Items []item `xml:"placementGroupSet>item,omitempty"`
+		Items []xmlPlacementGroup `xml:"placementGroupSet>item,omitempty"`
 	}
 	for _, p := range found {
-		out.Items = append(out.Items, item{p.ID, c.placementARN(p), p.Name, p.State, p.Strategy, p.Partitions, p.SpreadLevel, ec2Tags(p.Tags)})
+		out.Items = append(out.Items, c.placementXML(p))
 	}
 	return out, nil
 }
 
-func (c *Cloud) placementFacts(p *PlacementGroup) facts {
-	return func(name string) ([]string, bool) {
-		if values, ok := tagFacts(p.Tags, name); ok {
-			return values, true
-		}
-		return field(name, map[string]string{"group-arn": c.placementARN(p), "group-name": p.Name, "spread-level": p.SpreadLevel,
-			"state": p.State, "strategy": p.Strategy})
-	}
+type xmlPlacementGroup struct {
+	ID          string   `xml:"groupId"`
+	ARN         string   `xml:"groupArn"`
+	Name        string   `xml:"groupName"`
+	State       string   `xml:"state"`
+	Strategy    string   `xml:"strategy"`
+	Partitions  int      `xml:"partitionCount,omitempty"`
+	SpreadLevel string   `xml:"spreadLevel,omitempty"`
+	Tags        []ec2Tag `xml:"tagSet>item,omitempty"`
+}
+
+func (c *Cloud) placementXML(p *PlacementGroup) xmlPlacementGroup {
+	return xmlPlacementGroup{p.ID, c.placementARN(p), p.Name, p.State, p.Strategy, p.Partitions, p.SpreadLevel, ec2Tags(p.Tags)}
 }
 
 func (c *Cloud) placementARN(p *PlacementGroup) string {

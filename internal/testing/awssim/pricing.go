@@ -10,7 +10,8 @@ import (
 )
 
 func pricingMethods() map[string]method {
-	return map[string]method{"GetProducts": {run: getProducts}}
+	return map[string]method{"GetProducts": {run: getProducts,
+		params: []string{"Filters", "FormatVersion", "MaxResults", "NextToken", "ServiceCode"}}}
 }
 
 // getProducts implements pricing:GetProducts for AmazonEC2: one product per type in the price list, Linux on demand.

@@ -22,7 +22,9 @@ func describeCapacityReservations(c *Cloud, r *request, _ time.Time) (any, error
 	if err != nil {
 		return nil, err
 	}
-	if found, err = keep(filters, found, (*CapacityReservation).facts); err != nil {
+	if found, err = keep(filters, found, func(x *CapacityReservation) facts {
+		return r.facts(x.Tags, func() any { return c.reservationXML(x) })
+	}); err != nil {
 		return nil, err
 	}
 	var out struct {
@@ -41,18 +43,6 @@ func (r *CapacityReservation) endType() string {
 		return "unlimited"
 	}
 	return "limited"
-}
-
-func (r *CapacityReservation) facts() facts {
-	return func(name string) ([]string, bool) {
-		if values, ok := tagFacts(r.Tags, name); ok {
-			return values, true
-		}
-		return field(name, map[string]string{"state": r.State, "instance-type": r.Type, "availability-zone": r.Zone,
-			"owner-id": r.Owner, "instance-match-criteria": r.Criteria, "instance-platform": r.Platform, "tenancy": r.Tenancy,
-			"end-date-type": r.endType(), "end-date": iso(r.End), "start-date": iso(r.created), "outpost-arn": r.OutpostARN,
-			"placement-group-arn": r.GroupARN})
-	}
 }
 
 type xmlCapacityReservation struct {

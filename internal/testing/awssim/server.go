@@ -20,11 +20,12 @@ type request struct {
 	action    string
 	accessKey string
 	id        string
-	values    url.Values // for a Query request
-	form      *node      // the values as a tree
-	body      []byte     // for a JSON request
-	path      string     // for a REST request
-	host      string     // includes the scheme, for URLs in responses
+	values    url.Values  // for a Query request
+	form      *node       // the values as a tree
+	body      []byte      // for a JSON request
+	path      string      // for a REST request
+	host      string      // includes the scheme, for URLs in responses
+	filters   filterTable // of the action
 }
 
 // in decodes a JSON request.
@@ -61,10 +62,11 @@ type action func(c *Cloud, r *request, now time.Time) (any, error)
 // method is an action and the checks that the dispatcher makes before it.
 type method struct {
 	run     action
-	params  []string // top-level parameters of a Query request that are simulated
-	waiting waiter   // used instead of run for actions that wait without the lock
-	dryRun  bool     // the action has a DryRun parameter; the dispatcher handles it unless late is set
-	late    bool     // the action checks its parameters before it handles DryRun itself
+	params  []string // top-level parameters that are simulated; all others are refused
+	filters filterTable
+	waiting waiter // used instead of run for actions that wait without the lock
+	dryRun  bool   // the action has a DryRun parameter; the dispatcher handles it unless late is set
+	late    bool   // the action checks its parameters before it handles DryRun itself
 }
 
 type waiter func(ctx context.Context, c *Cloud, r *request) (any, error)
@@ -184,6 +186,7 @@ func (c *Cloud) rightRegion(service, region string) error {
 // answer executes the action.
 func (c *Cloud) answer(ctx context.Context, r *request) (any, error) {
 	m := methods[r.service][r.action]
+	r.filters = m.filters
 	if m.waiting != nil {
 		if err := c.admit(r, m); err != nil {
 			return nil, err
@@ -214,10 +217,10 @@ func (c *Cloud) admit(r *request, m method) error {
 	if err := c.take(r, now); err != nil {
 		return err
 	}
-	if r.form == nil {
-		return nil
+	if err := m.known(r); err != nil || r.form == nil {
+		return err
 	}
-	if err := r.form.only(r.action, append([]string{"Action", "Version", "DryRun"}, m.params...)...); err != nil {
+	if err := m.checkFilters(r); err != nil {
 		return err
 	}
 	c.unfiltered(r)

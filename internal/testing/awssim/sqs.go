@@ -49,11 +49,12 @@ func (c *Cloud) post(body string, now time.Time) {
 
 func sqsMethods() map[string]method {
 	return map[string]method{
-		"GetQueueUrl":        {run: getQueueURL},
-		"SendMessage":        {run: sendMessage},
-		"ReceiveMessage":     {waiting: receiveMessage},
-		"DeleteMessage":      {run: deleteMessage},
-		"DeleteMessageBatch": {run: deleteMessageBatch},
+		"GetQueueUrl": {run: getQueueURL, params: []string{"QueueName", "QueueOwnerAWSAccountId"}},
+		"SendMessage": {run: sendMessage, params: []string{"MessageBody", "QueueUrl"}},
+		"ReceiveMessage": {waiting: receiveMessage, params: []string{"AttributeNames", "MaxNumberOfMessages", "MessageAttributeNames",
+			"MessageSystemAttributeNames", "QueueUrl", "VisibilityTimeout", "WaitTimeSeconds"}},
+		"DeleteMessage":      {run: deleteMessage, params: []string{"QueueUrl", "ReceiptHandle"}},
+		"DeleteMessageBatch": {run: deleteMessageBatch, params: []string{"Entries", "QueueUrl"}},
 	}
 }
 

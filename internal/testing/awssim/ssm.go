@@ -9,9 +9,10 @@ import (
 
 func ssmMethods() map[string]method {
 	return map[string]method{
-		"GetParameter":        {run: getParameter},
-		"GetParameters":       {run: getParameters},
-		"GetParametersByPath": {run: getParametersByPath},
+		"GetParameter":  {run: getParameter, params: []string{"Name", "WithDecryption"}},
+		"GetParameters": {run: getParameters, params: []string{"Names", "WithDecryption"}},
+		"GetParametersByPath": {run: getParametersByPath,
+			params: []string{"MaxResults", "NextToken", "Path", "Recursive", "WithDecryption"}},
 	}
 }
 

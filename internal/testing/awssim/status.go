@@ -2,7 +2,6 @@ package awssim
 
 import (
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -50,7 +49,9 @@ func describeInstanceStatus(c *Cloud, r *request, now time.Time) (any, error) {
 	instances = slices.DeleteFunc(instances, func(i *instance) bool {
 		return i.stateAt(seen) != running && !r.form.boolean("IncludeAllInstances")
 	})
-	instances, err = keep(filters, instances, func(i *instance) facts { return statusFacts(i, seen) })
+	instances, err = keep(filters, instances, func(i *instance) facts {
+		return r.facts(nil, func() any { return i.statusXML(seen) })
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -60,14 +61,18 @@ func describeInstanceStatus(c *Cloud, r *request, now time.Time) (any, error) {
 	}
 	instances, out.Next, err = cut(c, r.form, pages{5, 1000, 1000}, instances, func(i *instance) string { return i.ID })
 	for _, i := range instances {
-		state := i.stateAt(seen)
-		item := xmlStatus{i.ID, i.Zone, i.ZoneID, xmlState{stateCodes[state], state}, i.check("system"), i.check("instance"), i.check("ebs"), nil}
-		for _, e := range i.events {
-			item.Events = append(item.Events, xmlStatusEvent{e.id, e.code, e.description, iso(e.notBefore)})
-		}
-		out.Items = append(out.Items, item)
+		out.Items = append(out.Items, i.statusXML(seen))
 	}
 	return out, err
+}
+
+func (i *instance) statusXML(seen time.Time) xmlStatus {
+	state := i.stateAt(seen)
+	item := xmlStatus{i.ID, i.Zone, i.ZoneID, xmlState{stateCodes[state], state}, i.check("system"), i.check("instance"), i.check("ebs"), nil}
+	for _, e := range i.events {
+		item.Events = append(item.Events, xmlStatusEvent{e.id, e.code, e.description, iso(e.notBefore)})
+	}
+	return item
 }
 
 func (i *instance) check(which string) xmlCheck {
@@ -75,28 +80,4 @@ func (i *instance) check(which string) xmlCheck {
 		return xmlCheck{"impaired", "reachability", "failed", iso(i.impaired)}
 	}
 	return xmlCheck{"ok", "reachability", "passed", ""}
-}
-
-func statusFacts(i *instance, seen time.Time) facts {
-	return func(name string) ([]string, bool) {
-		var values []string
-		switch name {
-		case "event.code":
-			for _, e := range i.events {
-				values = append(values, e.code)
-			}
-			return values, true
-		case "event.description":
-			for _, e := range i.events {
-				values = append(values, e.description)
-			}
-			return values, true
-		}
-		state := i.stateAt(seen)
-		return field(name, map[string]string{"instance-status.status": i.check("instance").Status,
-			"system-status.status":         i.check("system").Status,
-			"instance-status.reachability": i.check("instance").Detail, "system-status.reachability": i.check("system").Detail,
-			"attached-ebs-status.status": i.check("ebs").Status,
-			"availability-zone":          i.Zone, "instance-state-name": state, "instance-state-code": strconv.Itoa(stateCodes[state])})
-	}
 }

@@ -135,14 +135,7 @@ func describeLaunchTemplates(c *Cloud, r *request, now time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	templates, err = keep(filters, templates, func(t *launchTemplate) facts {
-		return func(name string) ([]string, bool) {
-			if values, ok := tagFacts(t.tags, name); ok {
-				return values, true
-			}
-			return field(name, map[string]string{"launch-template-name": t.name, "create-time": iso(t.created)})
-		}
-	})
+	templates, err = keep(filters, templates, func(t *launchTemplate) facts { return r.facts(t.tags, func() any { return c.xmlTemplate(t) }) })
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ type zonalShift struct {
 }
 
 func arcMethods() map[string]method {
-	return map[string]method{"GetManagedResource": {run: getManagedResource}}
+	return map[string]method{"GetManagedResource": {run: getManagedResource, params: []string{"resourceIdentifier"}}}
 }
 
 // arcAction returns the action of a REST request. GET /managedresources/{ARN} is the only one that is simulated.
