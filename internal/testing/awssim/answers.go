@@ -59,8 +59,7 @@ var (
 
 // withUnknownFields adds a member to every structure of a response, as AWS does when it extends an API.
 func withUnknownFields(r *request, body []byte) []byte {
-	switch r.service {
-	case "ec2", "iam", "sts":
+	if r.xml {
 		added := "<" + futureField + "><kind>new</kind><item><kind>newer</kind></item></" + futureField + ">"
 		body = xmlStructure.ReplaceAll(body, []byte("<$1>"+added+"<"))
 		return xmlRequest.ReplaceAll(body, []byte("$1"+added))

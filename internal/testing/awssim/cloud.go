@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -34,7 +35,8 @@ type Cloud struct {
 	placements   []*PlacementGroup
 	profiles     map[string]*instanceProfile
 	roles        map[string]*role
-	queue        *queue
+	queues       map[string]*queue
+	queue        *queue // of Options: the one that receives events
 	tokens       map[string]idempotent
 	pools        map[pool]*poolState
 	buckets      map[string]*bucket
@@ -60,7 +62,7 @@ func New(opts Options) (*Cloud, error) {
 	c := &Cloud{
 		opts: opts, rand: rand.New(rand.NewPCG(opts.Seed, 0x617773)), wake: make(chan struct{}, 1),
 		parameters: map[string]parameter{}, instances: map[string]*instance{}, profiles: map[string]*instanceProfile{},
-		roles: map[string]*role{}, tokens: map[string]idempotent{}, pools: map[pool]*poolState{},
+		roles: map[string]*role{}, queues: map[string]*queue{}, tokens: map[string]idempotent{}, pools: map[pool]*poolState{},
 		buckets: map[string]*bucket{}, thawed: make(chan struct{}), expired: map[string]bool{}, calls: map[CallCount]int{},
 	}
 	c.loadTypes()
@@ -69,7 +71,8 @@ func New(opts Options) (*Cloud, error) {
 	c.stockImages(now)
 	c.addRoles(now)
 	if opts.Queue != "" {
-		c.queue = newQueue(opts.Queue)
+		c.queue = newQueue(opts.Queue, map[string]string{"MessageRetentionPeriod": strconv.Itoa(int(retention.Seconds()))}, now)
+		c.queues[opts.Queue] = c.queue
 	}
 	if opts.Scarcity > 0 {
 		c.after(now, epoch, c.shrinkPools)

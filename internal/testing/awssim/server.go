@@ -20,6 +20,7 @@ type request struct {
 	action    string
 	accessKey string
 	id        string
+	xml       bool        // the request is of a Query protocol, and so is the response
 	values    url.Values  // for a Query request
 	form      *node       // the values as a tree
 	body      []byte      // for a JSON request
@@ -133,10 +134,12 @@ func (c *Cloud) parse(hr *http.Request) (*request, error) {
 	_, credential, ok := strings.Cut(hr.Header.Get("Authorization"), "Credential=")
 	scope := strings.Split(strings.SplitN(credential, ",", 2)[0], "/")
 	if !ok || len(scope) != 5 {
-		r.service = "ec2"
+		r.service, r.xml = "ec2", true
 		return r, &apiError{"MissingAuthenticationToken", "Request is missing Authentication Token", http.StatusForbidden}
 	}
 	r.accessKey, r.service = scope[0], scope[3]
+	target := hr.Header.Get("X-Amz-Target")
+	r.xml = slices.Contains([]string{"ec2", "iam", "sts"}, r.service) || r.service == "sqs" && target == ""
 	if err := c.rightRegion(r.service, scope[2]); err != nil {
 		return r, err
 	}
@@ -145,18 +148,23 @@ func (c *Cloud) parse(hr *http.Request) (*request, error) {
 		return r, &apiError{"RequestTimeout", "the request's body did not arrive", http.StatusBadRequest}
 	}
 	r.body = body
-	switch r.service {
-	case "ec2", "iam", "sts":
+	switch {
+	case r.xml:
 		if r.values, err = url.ParseQuery(string(body)); err != nil {
 			return r, refuse("MalformedQueryString", "The query string contains a syntax error")
 		}
 		r.form, r.action = parseForm(r.values), r.values.Get("Action")
-	case "eks":
+		if r.service == "sqs" {
+			if err := r.fromQuery(); err != nil {
+				return r, err
+			}
+		}
+	case r.service == "eks":
 		r.action = eksAction(hr.Method, r.path)
-	case "arc-zonal-shift":
+	case r.service == "arc-zonal-shift":
 		r.action = arcAction(hr.Method, r.path)
 	default:
-		_, r.action, _ = strings.Cut(hr.Header.Get("X-Amz-Target"), ".")
+		_, r.action, _ = strings.Cut(target, ".")
 	}
 	if m, ok := methods[r.service][r.action]; !ok || (m.run == nil && m.waiting == nil) {
 		return r, &apiError{"InvalidAction", "The action " + r.service + ":" + r.action + " is not simulated", http.StatusBadRequest}

@@ -2,6 +2,7 @@ package awssim
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -14,6 +15,7 @@ var namespaces = map[string]string{
 	"ec2": "http://ec2.amazonaws.com/doc/2016-11-15/",
 	"iam": "https://iam.amazonaws.com/doc/2010-05-08/",
 	"sts": "https://sts.amazonaws.com/doc/2011-06-15/",
+	"sqs": "http://queue.amazonaws.com/doc/2012-11-05/",
 }
 
 // uuid returns a random version 4 UUID that depends on the seed. The caller holds the lock.
@@ -42,7 +44,7 @@ func write(w http.ResponseWriter, r *request, answer reply) {
 	}
 	var body []byte
 	switch {
-	case r.service == "ec2" || r.service == "iam" || r.service == "sts":
+	case r.xml:
 		body = queryBody(r, out, refusal)
 		w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
 		w.Header().Set("X-Amzn-Requestid", r.id)
@@ -68,8 +70,12 @@ func queryBody(r *request, out any, refusal *apiError) []byte {
 		fmt.Fprintf(&b, "<Response><Errors><Error><Code>%s</Code><Message>%s</Message></Error></Errors><RequestID>%s</RequestID></Response>",
 			escape(refusal.code), escape(refusal.message), r.id)
 	case refusal != nil:
+		code := refusal.code
+		if older := queryErrors[code]; older != "" && r.service == "sqs" {
+			code = older
+		}
 		fmt.Fprintf(&b, `<ErrorResponse xmlns="%s"><Error><Type>Sender</Type><Code>%s</Code><Message>%s</Message></Error><RequestId>%s</RequestId></ErrorResponse>`,
-			ns, escape(refusal.code), escape(refusal.message), r.id)
+			ns, escape(code), escape(refusal.message), r.id)
 	case r.service == "ec2":
 		fmt.Fprintf(&b, `<%sResponse xmlns="%s"><requestId>%s</requestId>%s</%sResponse>`, r.action, ns, r.id, inner(out), r.action)
 	default:
@@ -101,10 +107,6 @@ func escape(s string) string {
 	return b.String()
 }
 
-// queryErrors are the codes that SQS's older protocol has for errors, which the JSON protocol repeats in a header.
-// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-json-faqs.html
-var queryErrors = map[string]string{"QueueDoesNotExist": "AWS.SimpleQueueService.NonExistentQueue;Sender"}
-
 // jsonBody returns a response of the JSON protocols. https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html,
 // aws-json-1_1, aws-restjson1
 func jsonBody(h http.Header, r *request, out any, refusal *apiError) []byte {
@@ -115,11 +117,13 @@ func jsonBody(h http.Header, r *request, out any, refusal *apiError) []byte {
 	h.Set("Content-Type", contentType)
 	h.Set("X-Amzn-Requestid", r.id)
 	if refusal != nil {
-		if code, ok := queryErrors[refusal.code]; ok {
-			h.Set("X-Amzn-Query-Error", code)
+		kind := refusal.code
+		if r.service == "sqs" {
+			h.Set("X-Amzn-Query-Error", cmp.Or(queryErrors[kind], kind)+";Sender")
+			kind = "com.amazonaws.sqs#" + kind
 		}
 		h.Set("X-Amzn-Errortype", refusal.code)
-		out = map[string]string{"__type": refusal.code, "message": refusal.message}
+		out = map[string]string{"__type": kind, "message": refusal.message}
 	}
 	if out == nil {
 		out = struct{}{}
