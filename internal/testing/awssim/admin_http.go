@@ -9,8 +9,8 @@ import (
 )
 
 // adminPath is the path of the admin API, which makes the methods of Cloud available to other processes. A POST of JSON
-// to /_admin/<verb> calls a method and returns JSON. A GET of instances, pools, subnets, reservations, calls, served or
-// queue returns the state. Errors have status 400 and a text.
+// to /_admin/<verb> calls a method and returns JSON. A GET of instances, pools, subnets, reservations, calls, ignored,
+// served or queue returns the state. Errors have status 400 and a text.
 const adminPath = "/_admin/"
 
 // adminRequest has the fields of all verbs.
@@ -136,6 +136,7 @@ var adminViews = map[string]func(*Cloud, *http.Request) any{
 	"subnets":      func(c *Cloud, _ *http.Request) any { return c.Subnets() },
 	"pools":        func(c *Cloud, r *http.Request) any { return c.Pools(r.URL.Query()["instanceType"]...) },
 	"reservations": func(c *Cloud, _ *http.Request) any { return c.Reservations() },
+	"ignored":      func(c *Cloud, _ *http.Request) any { return c.Ignored() },
 	"served":       func(*Cloud, *http.Request) any { return ServedCalls() },
 	"queue":        func(c *Cloud, _ *http.Request) any { return map[string]int{"messages": c.Queued()} },
 	"calls": func(c *Cloud, _ *http.Request) any {

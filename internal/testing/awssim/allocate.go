@@ -268,46 +268,5 @@ func (s *launchSpec) addresses() int {
 	return n
 }
 
-// runInstances implements ec2:RunInstances with DryRun: it checks the permission and the parameters. Without DryRun it
-// is not simulated. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RunInstances.html
-func runInstances(c *Cloud, r *request, now time.Time) (any, error) {
-	if !r.form.boolean("DryRun") {
-		return nil, refuse("UnsupportedOperation", "RunInstances is simulated with DryRun only; use CreateFleet")
-	}
-	spec, err := parseInstance(r.form)
-	if err != nil {
-		return nil, err
-	}
-	o := &override{spec: spec, name: spec.instanceType, subnet: spec.subnet, zone: spec.zone}
-	if said := r.form.at("LaunchTemplate"); said != nil {
-		template, err := c.findTemplate(said.str("LaunchTemplateId"), said.str("LaunchTemplateName"), c.seenAt(now))
-		if err != nil {
-			return nil, err
-		}
-		if err := template.version(said.str("Version")); err != nil {
-			return nil, err
-		}
-		o.spec, o.image = template.spec, spec.image
-		defaultTo(&o.name, template.spec.instanceType)
-	}
-	for _, path := range []string{"MinCount", "MaxCount"} {
-		if n, err := r.form.integer(path, 0); err != nil || n < 1 {
-			return nil, refuse("MissingParameter", "The request must contain the parameter %s, of at least 1", path)
-		}
-	}
-	capacity := onDemand
-	if o.spec.market == spot || spec.market == spot {
-		capacity = spot
-	}
-	c.resolve(o, capacity, c.seenAt(now))
-	switch {
-	case c.policyDenies(o):
-		return nil, c.deniedError("ec2", "RunInstances")
-	case o.permanent != nil:
-		return nil, o.permanent
-	}
-	return nil, dryRunError()
-}
-
 // String returns the pool's name for test messages.
 func (p pool) String() string { return fmt.Sprintf("%s/%s/%s", p.name, p.zone, p.capacity) }

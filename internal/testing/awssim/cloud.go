@@ -46,6 +46,7 @@ type Cloud struct {
 	thawed       chan struct{} // closed when the faults change
 	expired      map[string]bool
 	calls        map[CallCount]int
+	unread       map[string]bool // parameters that were accepted: whether none was read so far
 	failBoots    int
 	shifts       []*zonalShift
 	unmanaged    bool // the cluster is not registered for zonal shifts
@@ -63,7 +64,7 @@ func New(opts Options) (*Cloud, error) {
 		opts: opts, rand: rand.New(rand.NewPCG(opts.Seed, 0x617773)), wake: make(chan struct{}, 1),
 		parameters: map[string]parameter{}, instances: map[string]*instance{}, profiles: map[string]*instanceProfile{},
 		roles: map[string]*role{}, queues: map[string]*queue{}, tokens: map[string]idempotent{}, pools: map[pool]*poolState{},
-		buckets: map[string]*bucket{}, thawed: make(chan struct{}), expired: map[string]bool{}, calls: map[CallCount]int{},
+		buckets: map[string]*bucket{}, thawed: make(chan struct{}), expired: map[string]bool{}, calls: map[CallCount]int{}, unread: map[string]bool{},
 	}
 	c.loadTypes()
 	now := opts.Clock.Now()

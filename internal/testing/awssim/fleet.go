@@ -261,7 +261,13 @@ func (c *Cloud) fulfill(f *fleetRequest, now time.Time) xmlFleet {
 // instanceTags returns the tags of a fleet's instances: the request's, which take precedence over the template's, and
 // AWS's own.
 func (f *fleetRequest) instanceTags(o *override) map[string]string {
-	tags := map[string]string{"aws:ec2:fleet-id": f.id, "aws:ec2launchtemplate:id": o.template.id, "aws:ec2launchtemplate:version": "1"}
+	tags := map[string]string{}
+	if f.id != "" {
+		tags["aws:ec2:fleet-id"] = f.id
+	}
+	if o.template != nil {
+		tags["aws:ec2launchtemplate:id"], tags["aws:ec2launchtemplate:version"] = o.template.id, "1"
+	}
 	maps.Copy(tags, o.spec.tags["instance"])
 	maps.Copy(tags, f.tags["instance"])
 	return tags

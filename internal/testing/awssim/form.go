@@ -13,6 +13,7 @@ import (
 type node struct {
 	value    string
 	children map[string]*node
+	read     bool
 }
 
 func parseForm(values url.Values) *node {
@@ -43,7 +44,23 @@ func (n *node) at(path string) *node {
 		}
 		n = n.children[part]
 	}
+	if n != nil {
+		n.read = true
+	}
 	return n
+}
+
+// leaves calls do for each value, with its name. The numbers of lists are N.
+func (n *node) leaves(name string, do func(name string, leaf *node)) {
+	if len(n.children) == 0 {
+		do(name, n)
+	}
+	for key, child := range n.children {
+		if _, err := strconv.Atoi(key); err == nil {
+			key = "N"
+		}
+		child.leaves(strings.TrimPrefix(name+"."+key, "."), do)
+	}
 }
 
 func (n *node) has(path string) bool { return n.at(path) != nil }
@@ -95,6 +112,7 @@ func (n *node) items(path string) []*node {
 func (n *node) strings(path string) []string {
 	var values []string
 	for _, item := range n.items(path) {
+		item.read = true
 		values = append(values, item.value)
 	}
 	return values

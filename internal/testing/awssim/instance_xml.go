@@ -46,6 +46,35 @@ type xmlInterface struct {
 	DNS         string       `xml:"privateDnsName,omitempty"`
 	Description string       `xml:"description"`
 	Addresses   []xmlAddress `xml:"privateIpAddressesSet>item,omitempty"`
+	Prefixes4   []xmlPrefix4 `xml:"ipv4PrefixSet>item,omitempty"`
+	IPv6        []xmlIPv6    `xml:"ipv6AddressesSet>item,omitempty"`
+	Prefixes6   []xmlPrefix6 `xml:"ipv6PrefixSet>item,omitempty"`
+}
+
+// addresses invents the prefixes and IPv6 addresses of an interface.
+func (x *xmlInterface) addresses(e attached) {
+	for k := range e.spec.prefixes {
+		x.Prefixes4 = append(x.Prefixes4, xmlPrefix4{fmt.Sprintf("10.2.%d.%d/28", k/16, k%16*16)})
+	}
+	for k := range e.spec.ipv6 {
+		x.IPv6 = append(x.IPv6, xmlIPv6{fmt.Sprintf("2001:db8::%x", k+1), k == 0 && e.spec.primaryIPv6})
+	}
+	for k := range e.spec.prefixes6 {
+		x.Prefixes6 = append(x.Prefixes6, xmlPrefix6{fmt.Sprintf("2001:db8:0:0:%x::/80", k+1)})
+	}
+}
+
+type xmlPrefix4 struct {
+	Prefix string `xml:"ipv4Prefix"`
+}
+
+type xmlPrefix6 struct {
+	Prefix string `xml:"ipv6Prefix"`
+}
+
+type xmlIPv6 struct {
+	Address string `xml:"ipv6Address"`
+	Primary bool   `xml:"isPrimaryIpv6"`
 }
 
 type xmlAddress struct {
@@ -182,11 +211,12 @@ func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
 		eni := xmlInterface{ID: e.id, Subnet: i.SubnetID, VPC: i.subnet.vpc, Kind: e.spec.kind, Status: "in-use",
 			Groups: c.groupsXML(e.spec.groups), Device: e.spec.device, Card: e.spec.card, Delete: e.delete,
 			Attach: "eni-attach-" + e.id[len("eni-"):], Since: iso(i.Launched), State: "attached", OwnerID: c.opts.AccountID,
-			MAC: macOf(e.id), Check: true}
+			MAC: macOf(e.id), Check: true, Description: e.spec.text}
 		if e.index == 0 {
 			eni.IP, eni.DNS = i.PrivateIP, i.PrivateDNSName
 			eni.Addresses = []xmlAddress{{i.PrivateIP, i.PrivateDNSName, true}}
 		}
+		eni.addresses(e)
 		out.Interfaces = append(out.Interfaces, eni)
 	}
 	return out

@@ -267,7 +267,7 @@ func (c *Cloud) attach(i *instance, img *image) {
 		interfaces = []interfaceSpec{{kind: "interface", groups: i.SecurityGroups}}
 	}
 	for k, spec := range interfaces {
-		i.enis = append(i.enis, attached{id: c.newID("eni"), index: k, spec: spec, delete: true})
+		i.enis = append(i.enis, attached{id: c.newID("eni"), index: k, spec: spec, delete: !spec.keep})
 	}
 }
 

@@ -411,9 +411,16 @@ func TestTemplates(t *testing.T) {
 		run.SubnetId = aws.String("subnet-0")
 		_, err = w.ec2.RunInstances(ctx, run)
 		w.refused(err, "InvalidSubnetID.NotFound")
-		run.DryRun = nil
+		run.DryRun, run.SubnetId = nil, aws.String(w.private(zoneA))
+		run.MinCount, run.MaxCount = aws.Int32(2), aws.Int32(2)
 		_, err = w.ec2.RunInstances(ctx, run)
 		w.refused(err, "UnsupportedOperation")
+		run.MinCount = aws.Int32(1)
+		ran, err := w.ec2.RunInstances(ctx, run)
+		w.must(err)
+		if len(ran.Instances) != 2 || ran.Instances[0].InstanceType != "m5.large" || *ran.Instances[0].SubnetId != *run.SubnetId {
+			t.Errorf("RunInstances launches %+v", ran.Instances)
+		}
 		_, err = w.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: name})
 		w.must(err)
 		_, err = w.ec2.DeleteLaunchTemplate(ctx, &ec2.DeleteLaunchTemplateInput{LaunchTemplateName: name})

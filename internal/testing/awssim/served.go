@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // Served is a call that is simulated: what acts of it. Every other parameter and filter is refused, by the code that
@@ -32,6 +33,32 @@ func ServedCalls() []Served {
 		}
 	}
 	return all
+}
+
+// looked notes which parameters of a call in a Query protocol an action has read. The caller holds the lock.
+func (c *Cloud) looked(r *request) {
+	for _, name := range []string{"Action", "Version", "DryRun", "ClientToken"} {
+		r.form.at(name)
+	}
+	r.form.leaves("", func(name string, leaf *node) {
+		name = r.service + ":" + r.action + " " + name
+		unread, before := c.unread[name]
+		c.unread[name] = !leaf.read && (unread || !before)
+	})
+}
+
+// Ignored returns the parameters, as "ec2:RunInstances Placement.Tenancy", that calls have succeeded with and no action
+// has looked at: faults of the simulation, which must refuse what it does not do.
+func (c *Cloud) Ignored() []string {
+	ignored := []string{}
+	c.locked(func(time.Time) {
+		for _, name := range sortedKeys(c.unread) {
+			if c.unread[name] {
+				ignored = append(ignored, name)
+			}
+		}
+	})
+	return ignored
 }
 
 // unknownCodes are the codes by which the services refuse a parameter. EC2's:

@@ -208,7 +208,11 @@ func (c *Cloud) answer(ctx context.Context, r *request) (any, error) {
 	defer c.mu.Unlock()
 	now := c.settle()
 	c.oddPages = c.strike(r, FaultOddPages) != nil
-	return m.run(c, r, now)
+	out, err := m.run(c, r, now)
+	if err == nil && r.form != nil {
+		c.looked(r)
+	}
+	return out, err
 }
 
 // admit makes the checks before an action: credentials, permission, the token bucket, known parameters, DryRun.

@@ -42,8 +42,11 @@ type interfaceSpec struct {
 	public       string // true, false, or empty for the subnet's default
 	prefixes     int
 	ipv6         int
+	prefixes6    int
 	primaryIPv6  bool
 	tracking     map[string]int
+	text         string // description
+	keep         bool   // after the instance has ended
 }
 
 // deviceSpec describes a volume.
@@ -175,7 +178,8 @@ func (s *launchSpec) parseInterfaces(n *node) error {
 			return err
 		}
 		i := interfaceSpec{kind: item.str("InterfaceType"), groups: item.strings("SecurityGroupId"), subnet: item.str("SubnetId"),
-			public:      item.str("AssociatePublicIpAddress"),
+			public: item.str("AssociatePublicIpAddress"), text: item.str("Description"),
+			keep:        item.str("DeleteOnTermination") == "false",
 			primaryIPv6: item.boolean("PrimaryIpv6"), tracking: map[string]int{}}
 		defaultTo(&i.kind, "interface")
 		if !slices.Contains([]string{"interface", "efa", "efa-only"}, i.kind) {
@@ -183,7 +187,7 @@ func (s *launchSpec) parseInterfaces(n *node) error {
 				i.kind)
 		}
 		for path, number := range map[string]*int{"NetworkCardIndex": &i.card, "DeviceIndex": &i.device,
-			"Ipv4PrefixCount": &i.prefixes, "Ipv6AddressCount": &i.ipv6} {
+			"Ipv4PrefixCount": &i.prefixes, "Ipv6AddressCount": &i.ipv6, "Ipv6PrefixCount": &i.prefixes6} {
 			var err error
 			if *number, err = item.integer(path, 0); err != nil {
 				return err
@@ -202,6 +206,10 @@ func (s *launchSpec) parseInterfaces(n *node) error {
 	if len(s.interfaces) > 0 && len(s.groups) > 0 {
 		return refuse("InvalidParameterCombination",
 			"Network interfaces and an instance-level security groups may not be specified on the same request")
+	}
+	if len(s.interfaces) > 0 && s.subnet != "" {
+		return refuse("InvalidParameterCombination",
+			"Network interfaces and an instance-level subnet ID may not be specified on the same request")
 	}
 	if len(s.interfaces) > 1 && slices.ContainsFunc(s.interfaces, func(i interfaceSpec) bool { return i.public == "true" }) {
 		return refuse("InvalidParameterCombination",

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,9 @@ var queryLists = map[string]string{"AttributeName": "AttributeNames", "MessageAt
 	"MessageSystemAttribute": "MessageSystemAttributes", "SendMessageBatchRequestEntry": "Entries",
 	"DeleteMessageBatchRequestEntry": "Entries", "Tag": "tags"}
 
+// queryEmpty are the names in JSON of the lists.
+var queryEmpty = slices.Collect(maps.Values(queryLists))
+
 // queryNumbers are the members that are numbers in JSON.
 var queryNumbers = []string{"DelaySeconds", "MaxNumberOfMessages", "VisibilityTimeout", "WaitTimeSeconds"}
 
@@ -34,6 +38,7 @@ func sqsMembers(n *node) (map[string]any, error) {
 		var err error
 		switch {
 		case wire == "Action" || wire == "Version":
+		case slices.Contains(queryEmpty, wire) && n.str(wire) == "": // how botocore writes an empty list
 		case list:
 			out[name], err = sqsList(name, n, wire)
 		case n.children[wire].children != nil:

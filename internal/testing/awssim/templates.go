@@ -13,6 +13,7 @@ type launchTemplate struct {
 	created  time.Time
 	tags     map[string]string
 	spec     *launchSpec
+	data     *node // the request, for RunInstances
 }
 
 type xmlTemplate struct {
@@ -66,7 +67,7 @@ func createLaunchTemplate(c *Cloud, r *request, now time.Time) (any, error) {
 		if r.form.boolean("DryRun") {
 			return nil, dryRunError()
 		}
-		t := &launchTemplate{c.newID("lt"), name, now, tags["launch-template"], spec}
+		t := &launchTemplate{c.newID("lt"), name, now, tags["launch-template"], spec, r.form.at("LaunchTemplateData")}
 		c.templates = append(c.templates, t)
 		return xmlTemplateOut{c.xmlTemplate(t)}, nil
 	})
