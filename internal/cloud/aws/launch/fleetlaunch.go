@@ -240,7 +240,8 @@ func (l *Launcher) decide(ctx context.Context, p *fleetLaunch, of *pendingOrder)
 		return nil, p.undecided(err)
 	}
 	p.outcome = out
-	if !p.maybeSent && len(out.refusals) > 0 && !l.markReserved(p, out) { // otherwise it may repeat an old response of EC2
+	// After a lost response it may repeat an old response of EC2.
+	if !p.maybeSent && len(out.refusals) > 0 && !markReserved(&l.opts, p.requests[p.next].Holds, out.refusals) {
 		markUnavailable(l.opts.Unavailable, out.refusals, p.order.Class.Name, p.selection())
 	}
 	l.releaseAddresses(p)
@@ -343,7 +344,7 @@ func (l *Launcher) handleRefusal(ctx context.Context, p *fleetLaunch, err error)
 	failed := refusedError(err)
 	var soldOut *cloud.InsufficientCapacityError
 	if !p.maybeSent && errors.As(failed, &soldOut) {
-		l.markRefused(p.requests[p.next])
+		markRefused(l.opts.Reserved, p.requests[p.next])
 		return &outcome{err: failed, indexes: p.requests[p.next].indexes()}, nil
 	}
 	if p.maybeSent {

@@ -43,7 +43,7 @@ func (l *Launcher) Machine(ctx context.Context, providerID string) (*cloud.Machi
 	if err != nil {
 		return nil, err
 	}
-	return l.machineOf(i), nil
+	return machineOf(i, l.opts.IgnoreReservations), nil
 }
 
 // Runs reports whether EC2 shows an instance as pending or running. It returns ErrNotShown for an instance that was
@@ -203,7 +203,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 		if state := instances[i].State; state != nil && state.Name == ec2types.InstanceStateNameTerminated {
 			continue
 		}
-		m := l.machineOf(&instances[i])
+		m := machineOf(&instances[i], l.opts.IgnoreReservations)
 		if id := m.Labels[awsv1.LabelCapacityReservationID]; id != "" {
 			l.opts.Reserved.Seen(id, aws.ToString(instances[i].InstanceId))
 		}
@@ -224,7 +224,7 @@ func ownersOf(instances []ec2types.Instance, records map[string]Record) map[stri
 	byToken := map[string][]launched{}
 	for i := range instances {
 		if token := tagMap(instances[i].Tags)[TagFleetLaunch]; token != "" {
-			byToken[token] = append(byToken[token], launchedFrom(&instances[i]))
+			byToken[token] = append(byToken[token], launchedFrom(&instances[i], true))
 		}
 	}
 	owners := map[string]string{}
@@ -248,8 +248,8 @@ func claimantsOf(records map[string]Record) map[string][]string {
 }
 
 // machineOf converts an instance. It sets no capacity, which requires the instance types.
-func (l *Launcher) machineOf(i *ec2types.Instance) *cloud.Machine {
-	b, tags := l.launchedFrom(i), tagMap(i.Tags)
+func machineOf(i *ec2types.Instance, withoutReservations bool) *cloud.Machine {
+	b, tags := launchedFrom(i, withoutReservations), tagMap(i.Tags)
 	labels := map[string]string{
 		corev1.LabelInstanceTypeStable: b.typeName, corev1.LabelTopologyZone: b.zone, karpv1.LabelCapacityType: b.capacityType,
 		karpv1.LabelNodePool: tags[awsv1.TagNodePool], awsv1.LabelNodeClass: tags[awsv1.TagNodeClass],

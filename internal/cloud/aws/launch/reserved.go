@@ -12,6 +12,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
 // Hold is how a machine uses a capacity reservation. The zero Hold means that it uses none.
@@ -200,29 +201,20 @@ func holdFrom(i *ec2types.Instance) Hold {
 	return h
 }
 
-// onDemand removes the use of a reservation.
-func (b launched) onDemand() launched {
-	if b.hold.ID != "" {
-		b.hold, b.capacityType = Hold{}, karpv1.CapacityTypeOnDemand
-	}
-	return b
-}
-
 // markReserved records the reservations that have no room according to a fleet's errors, and reports whether the fleet
 // used reservations. A full placement group, or subnet, says nothing about them.
-func (l *Launcher) markReserved(p *fleetLaunch, out *outcome) bool {
-	holds := p.requests[p.next].Holds
-	for _, r := range out.refusals {
+func markReserved(o *Options, holds map[string]Hold, refusals []ec2types.CreateFleetError) bool {
+	for _, r := range refusals {
 		code := aws.ToString(r.ErrorCode)
 		typeName, zone, subnet := placeOf(r)
 		id := holds[placeKey(typeName, zone)].ID
 		switch {
 		case holds == nil:
 		case code == codeNoAddresses && subnet != "":
-			l.opts.Unavailable.MarkSubnet(subnet)
+			o.Unavailable.MarkSubnet(subnet)
 		case strings.Contains(aws.ToString(r.ErrorMessage), spreadGroupFull):
 		case id != "" && (slices.Contains(sellOutCodes, code) || strings.Contains(code, "CapacityReservation")):
-			l.opts.Reserved.SoldOut(id)
+			o.Reserved.SoldOut(id)
 		}
 	}
 	return holds != nil
@@ -232,8 +224,8 @@ func (l *Launcher) markReserved(p *fleetLaunch, out *outcome) bool {
 const spreadGroupFull = "limit of instances in this spread placement group"
 
 // markRefused records that no reservation of a request has room, which EC2 refused as a whole.
-func (l *Launcher) markRefused(r request) {
+func markRefused(counts *instance.Reserved, r request) {
 	for _, hold := range r.Holds {
-		l.opts.Reserved.SoldOut(hold.ID)
+		counts.SoldOut(hold.ID)
 	}
 }

@@ -46,23 +46,14 @@ func (l *Launcher) tagged(ctx context.Context, token string) ([]launched, error)
 	}
 	var list []launched
 	for i := range instances {
-		list = append(list, l.launchedFrom(&instances[i]))
+		list = append(list, launchedFrom(&instances[i], l.opts.IgnoreReservations))
 	}
 	slices.SortFunc(list, func(a, b launched) int { return cmp.Compare(a.id, b.id) })
 	return list, nil
 }
 
-// launchedFrom converts an instance.
-func (l *Launcher) launchedFrom(i *ec2types.Instance) launched {
-	b := launchedFrom(i)
-	if l.opts.IgnoreReservations {
-		return b.onDemand()
-	}
-	return b
-}
-
-// launchedFrom converts an instance.
-func launchedFrom(i *ec2types.Instance) launched {
+// launchedFrom converts an instance. Without reservations, one in a capacity reservation counts as on-demand.
+func launchedFrom(i *ec2types.Instance, withoutReservations bool) launched {
 	b := launched{id: aws.ToString(i.InstanceId), typeName: string(i.InstanceType), image: aws.ToString(i.ImageId),
 		capacityType: karpv1.CapacityTypeOnDemand, terminating: isTerminating(i)}
 	if i.Placement != nil {
@@ -71,8 +62,8 @@ func launchedFrom(i *ec2types.Instance) launched {
 	if i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot || aws.ToString(i.SpotInstanceRequestId) != "" {
 		b.capacityType = karpv1.CapacityTypeSpot
 	}
-	if b.hold = holdFrom(i); b.hold.ID != "" {
-		b.capacityType = karpv1.CapacityTypeReserved
+	if hold := holdFrom(i); hold.ID != "" && !withoutReservations {
+		b.hold, b.capacityType = hold, karpv1.CapacityTypeReserved
 	}
 	tags := tagMap(i.Tags)
 	b.claim, b.indexes = tags[awsv1.TagNodeClaim], tags[TagIndexes]
