@@ -39,6 +39,8 @@ type showcase struct {
 	IPv6   bool     `json:"ipv6"`
 	// OpenReservations means that the feature gate ReservedCapacity is off.
 	OpenReservations bool `json:"openReservations"`
+	// Left is the number of instances that a capacity reservation has room for, 2 if it is not given.
+	Left map[string]int `json:"left"`
 	// Prices are of a NodeOverlay, in USD per hour by type.
 	Prices map[string]float64 `json:"prices"`
 }
@@ -119,6 +121,12 @@ func ordered(t *testing.T, file *golden.File) (showcase, *Order) {
 func sold(s showcase, set *instance.TypeSet) []cloud.InstanceType {
 	prices := instance.NewPrices(s.Region, catalog.Load())
 	types := set.Catalog(&instance.Market{OnDemand: prices.OnDemand, Unavailable: func(instance.Offer) time.Time { return time.Time{} },
+		Left: func(id string) (int, string) {
+			if left, given := s.Left[id]; given {
+				return left, ""
+			}
+			return 2, ""
+		},
 		Spot: func(name, zone string) (float64, bool) {
 			price, known := prices.OnDemand(name)
 			return math.Round(price*(0.4+float64(zone[len(zone)-1]-'a')/100)*1e4) / 1e4, known
@@ -305,7 +313,7 @@ func TestLaunchesIndex(t *testing.T) {
 // set in a file.
 func TestLaunchesShowEveryField(t *testing.T) {
 	found := []string{"subnetSelectorTerms", "securityGroupSelectorTerms", "role", "instanceProfile",
-		"capacityReservationSelectorTerms", "placementGroupSelector"}
+		"placementGroupSelector"}
 	shown := map[string]bool{}
 	for _, file := range golden.Read(t, "testdata") {
 		var class struct {
