@@ -50,7 +50,7 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices; none is listened to without")
 	f.Int64Var(&a.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use")
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try, without launching, whether a node class could be launched")
-	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that are being shifted away from (accepted; not supported yet)")
+	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that traffic is shifted away from (Amazon Application Recovery Controller)")
 	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
 	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
 	f.StringVar(&a.instanceProfile, "default-instance-profile", "", "aws: instance profile of Provisioners and AWSNodeTemplates that name none")
@@ -77,11 +77,7 @@ func (a *awsOptions) check() (notes []string, err error) {
 	if _, err := base64.StdEncoding.DecodeString(a.caBundle); err != nil {
 		return nil, cli.UsageErrorf("--cluster-ca-bundle is not base64: want PEM in base64: %w", err)
 	}
-	if a.zonalShift {
-		notes = append(notes, "--enable-zonal-shift is on, which is accepted but not supported yet")
-	}
-	more, err := a.readGates()
-	return append(notes, more...), err
+	return a.readGates()
 }
 
 func (a *awsOptions) readGates() (notes []string, err error) {
@@ -129,8 +125,9 @@ func (w *wiring) addAWS(ctx context.Context) error {
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Clients: clients, Kubernetes: kubernetes, Cluster: a.clusterName, Region: cfg.Region,
 		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
 		Selection: w.o.selection, IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, OpenReservations: !w.o.on.On(gates.ReservedCapacity),
-		Lifetimes: discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
-		Clock:     w.clock, Ahead: w.skew.Ahead, Changed: w.restock, Observer: w.observeAWS(metrics),
+		ZonalShift: a.zonalShift,
+		Lifetimes:  discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
+		Clock:      w.clock, Ahead: w.skew.Ahead, Changed: w.restock, Observer: w.observeAWS(metrics),
 	})
 	if err != nil {
 		return err
@@ -145,7 +142,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	log := w.mgr.GetLogger().WithName("aws")
 	log.Info("instance types and prices come from EC2; until then, and where EC2 cannot be called, the built-in ones are used", "builtIn", upkeep.Embedded(catalog.Load(), cfg.Region))
 	if err := provider.Prepare(ctx); err != nil {
-		log.Error(err, "instance types or prices are the built-in ones; the call is retried")
+		log.Error(err, "instance types or prices are the built-in ones, or zonal shifts are not known; the call is retried")
 	}
 	warn(ctx, provider)
 	w.provider = provider

@@ -41,6 +41,10 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 		return telemetry.SpotRebalance(object, e.Message)
 	case telemetry.ReasonSpotRoleMissing:
 		return telemetry.SpotRoleMissing(object, e.Message)
+	case telemetry.ReasonZonalShiftActive:
+		return telemetry.ZonalShiftActive(object, e.Message)
+	case telemetry.ReasonZonalShiftCleared:
+		return telemetry.ZonalShiftCleared(object, e.Message)
 	case telemetry.ReasonNotYetActedOn:
 		return telemetry.NotYetActedOn(object, e.Message)
 	}
@@ -106,6 +110,10 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 				return
 			}
 			m.UserData.WithLabelValues(class).Set(float64(bytes))
+		},
+		Shifted: func(zone, zoneID string, since time.Duration) {
+			m.ZoneShifted.WithLabelValues(zone, zoneID).Set(min(1, since.Seconds()))
+			m.ZonalShiftAge.WithLabelValues(zone, zoneID).Set(since.Seconds())
 		},
 		Unsupported: func(version string) {
 			log.Error(errors.New("this version of Kubernetes is not supported by this program"), "nodes may not join, or not as planned", "version", version, "supported", discovery.SupportedVersions)

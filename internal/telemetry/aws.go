@@ -41,6 +41,9 @@ type AWS struct {
 	// InterruptionHeld is how many machines with problems are not replaced yet, because there are too many at the
 	// same time. Not in upstream Karpenter.
 	InterruptionHeld prometheus.Gauge
+	// ZoneShifted is 1 while traffic is shifted away from a zone and 0 otherwise; ZonalShiftAge is how long it has
+	// been, 0 if it is not. Labels: zone, zone_id. Not in upstream Karpenter.
+	ZoneShifted, ZonalShiftAge *prometheus.GaugeVec
 	// Unasked counts the parts of responses of AWS that were not requested. Labels: service, operation. Not in
 	// upstream Karpenter.
 	Unasked *prometheus.CounterVec
@@ -84,6 +87,9 @@ func newAWS(f factory) *AWS {
 		InterruptionUnhealthy: f.counter(notices, "instance_status_unhealthy_total", "Machines found to be in trouble.", "category"),
 		InterruptionHeld: f.gauge(notices, "instance_status_held",
 			"Machines in trouble that are not replaced yet, because too many are at the same time.").WithLabelValues(),
+		ZoneShifted: f.gauge(cloud, "zone_shifted", "1 while traffic is shifted away from the zone.", "zone", "zone_id"),
+		ZonalShiftAge: f.gauge(cloud, "zonal_shift_seconds", "Time since traffic was shifted away from the zone; 0 if it is not.",
+			"zone", "zone_id"),
 		Unasked: f.counter(cloud, "unrequested_items_total",
 			"Items of answers of AWS that do not match the request. They are ignored.", "service", "operation"),
 	}
@@ -102,6 +108,8 @@ const (
 	ReasonWaitingOnClaimTermination = "WaitingOnNodeClaimTermination"
 	ReasonSpotRoleMissing           = "SpotSLRCreationFailed"
 	ReasonNotYetActedOn             = "NotYetActedOn"
+	ReasonZonalShiftActive          = "ZonalShiftActive"
+	ReasonZonalShiftCleared         = "ZonalShiftCleared"
 )
 
 // SpotInterrupted reports that EC2 reclaims a spot instance.
@@ -157,6 +165,16 @@ func SpotRoleMissing(object client.Object, message string) Event {
 // NotYetActedOn reports that a field of a pool's node class has no effect, and the consequences.
 func NotYetActedOn(object client.Object, message string) Event {
 	return event(object, warning, ReasonNotYetActedOn, message, uid(object))
+}
+
+// ZonalShiftActive reports that traffic is shifted away from a zone in which the pool may launch nodes.
+func ZonalShiftActive(object client.Object, message string) Event {
+	return event(object, warning, ReasonZonalShiftActive, message, uid(object))
+}
+
+// ZonalShiftCleared reports that traffic is no longer shifted away from a zone in which the pool may launch nodes.
+func ZonalShiftCleared(object client.Object, message string) Event {
+	return event(object, normal, ReasonZonalShiftCleared, message, uid(object))
 }
 
 // WaitingOnClaimTermination reports which NodeClaims block the deletion of a node class.

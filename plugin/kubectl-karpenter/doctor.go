@@ -53,6 +53,7 @@ type awsSettings struct {
 	discovery.Kubernetes
 	cluster, queue        string
 	isolatedVPC, noDryRun bool
+	zonalShift            bool
 }
 
 func (a *awsSettings) addFlags(f *pflag.FlagSet) {
@@ -61,6 +62,7 @@ func (a *awsSettings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.Endpoint, "cluster-endpoint", "", "aws: URL of the API server, as given to nodes"+same)
 	f.StringVar(&a.CABundle, "cluster-ca-bundle", "", "aws: certificates of the API server, as given to nodes"+same)
 	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices"+same)
+	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that traffic is shifted away from"+same)
 	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached"+same)
 	f.BoolVar(&a.FromEKS, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes"+same)
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: skip dry runs of launches with the node classes"+same)
@@ -232,7 +234,7 @@ func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source, fa
 	provider, err := aws.New(aws.Options{
 		Client: source.Client, Live: source.Client, Clients: aws.ClientsOf(cfg), Kubernetes: kubernetes,
 		Cluster: c.aws.cluster, Region: cfg.Region, Queue: c.aws.queue,
-		IsolatedVPC: c.aws.isolatedVPC, NoDryRun: c.aws.noDryRun,
+		IsolatedVPC: c.aws.isolatedVPC, NoDryRun: c.aws.noDryRun, ZonalShift: c.aws.zonalShift,
 	})
 	if err != nil {
 		return cannot(err)

@@ -194,17 +194,6 @@ func TestKnownValues(t *testing.T) {
 	}
 }
 
-// TestZonalShift checks that a setting without an effect has a notice.
-func TestZonalShift(t *testing.T) {
-	for on, want := range map[bool]int{true: 1, false: 0} {
-		r := render(t, mainChart, values(minimal().set("settings.enableZonalShift", on)))
-		have := slices.DeleteFunc(r.notices(), func(n string) bool { return !strings.HasPrefix(n, "settings.enableZonalShift has no effect") })
-		if len(have) != want {
-			t.Errorf("enableZonalShift %t: the notices are %q, want %d about it", on, r.notices(), want)
-		}
-	}
-}
-
 // TestDefinitionValues checks that the chart of the definitions refuses unknown values by name, and accepts those of
 // upstream's chart.
 func TestDefinitionValues(t *testing.T) {

@@ -138,9 +138,6 @@ Templates read settings from here, not from .Values.
 {{- if deepEqual $state.settings.ignoreDRARequests false }}
 {{- $_ := set $state "stops" (append $state.stops "settings.ignoreDRARequests: device allocation is not supported yet, set it to true") }}
 {{- end }}
-{{- if $state.settings.enableZonalShift }}
-{{- $_ := set $state "notices" (append $state.notices "settings.enableZonalShift has no effect yet: nodes are launched in a zone that is shifted away") }}
-{{- end }}
 {{- include "karpenter.readUnknown" . }}
 {{- end }}
 

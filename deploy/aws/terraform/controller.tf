@@ -51,6 +51,7 @@ locals {
   }
   optional = {
     # generated: begin optional
+    ZonalShift = ["ZonalShift"] # zonal shift: --enable-zonal-shift
     # generated: end
   }
   parts = merge(local.always, { for name, sids in local.optional : name => sids if contains(var.features, name) })

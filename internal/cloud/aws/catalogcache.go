@@ -139,7 +139,7 @@ func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool) (classType
 	}
 	if state := s.state(); p.catalog == nil || !p.offerings.holds(state, s.now()) {
 		p.catalog = p.typeSet.Catalog(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.prices.Spot,
-			Unavailable: s.unavailable.Until})
+			Unavailable: s.unavailable.Until, Shifted: s.unavailable.Shifted})
 		p.offerings = state
 	}
 	return classTypes{p.typeSet, p.catalog}, nil

@@ -15,6 +15,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -38,6 +39,8 @@ type Clients struct {
 	SQS *sqs.Client
 	// Pricing is a client of the price list API, which exists in few regions (see upkeep.PricingRegion).
 	Pricing *pricing.Client
+	// ZonalShift is a client of Amazon Application Recovery Controller.
+	ZonalShift *arczonalshift.Client
 }
 
 // ClientsOf returns the clients for a configuration.
@@ -48,7 +51,7 @@ func ClientsOf(cfg aws.Config) Clients {
 	list := cfg.Copy()
 	list.Region = upkeep.PricingRegion(cfg.Region)
 	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg),
-		EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: queues}
+		EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: queues, ZonalShift: arczonalshift.NewFromConfig(cfg)}
 }
 
 // answerTime is the maximum time that the transport waits for a response. Each caller has a shorter timeout.

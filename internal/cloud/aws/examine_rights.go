@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -104,6 +105,11 @@ func (e *examination) otherRights() []right {
 		{"pricing:GetProducts", func(ctx context.Context) error {
 			_, err := e.opts.Clients.Pricing.GetProducts(ctx,
 				&pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"), MaxResults: aws.Int32(1)})
+			return err
+		}},
+		{"arc-zonal-shift:GetManagedResource", func(ctx context.Context) error {
+			_, err := e.opts.Clients.ZonalShift.GetManagedResource(ctx,
+				&arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(e.facts.ARN)})
 			return err
 		}},
 	}

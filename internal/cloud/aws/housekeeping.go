@@ -57,6 +57,10 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	}
 	loops := []manager.Runnable{onEveryReplica{named("catalogue", p.followRefusals)}, p.rounds(log.WithName("upkeep")),
 		named("interruption.instancestatus", watcher.RunStatus)}
+	if p.shifts != nil {
+		p.shifts.elected = mgr.Elected()
+		loops = append(loops, onEveryReplica{p.shifts.rounds(log.WithName("zonalshift"))})
+	}
 	if p.opts.Queue != "" {
 		loops = append(loops, named("interruption", watcher.RunQueue))
 	}

@@ -44,6 +44,8 @@ func Features() []Feature {
 			Actions: []string{"sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage"}},
 		{Name: "capacity reservations", Setting: "spec.capacityReservationSelectorTerms of a class, and the gate ReservedCapacity",
 			on: (*examination).usesReservations, Actions: []string{"ec2:DescribeCapacityReservations"}},
+		{Name: "zonal shift", Setting: "--enable-zonal-shift", Statement: "ZonalShift",
+			on: func(e *examination) bool { return e.opts.ZonalShift }, Actions: []string{"arc-zonal-shift:GetManagedResource"}},
 		{Name: "doctor's check of the role of spot", Setting: "a NodePool that allows spot", Actions: []string{"iam:GetRole"},
 			on: func(e *examination) bool { return !e.opts.IsolatedVPC && slices.ContainsFunc(e.pools, allowsSpot) }},
 	}

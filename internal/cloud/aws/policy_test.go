@@ -25,7 +25,8 @@ const (
 )
 
 // renamed maps operations to permissions with a different name.
-var renamed = map[string]string{"sqs:DeleteMessageBatch": "sqs:DeleteMessage"}
+var renamed = map[string]string{"sqs:DeleteMessageBatch": "sqs:DeleteMessage",
+	"arczonalshift:GetManagedResource": "arc-zonal-shift:GetManagedResource"}
 
 // implied are permissions that AWS requires for other calls.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html
@@ -98,7 +99,7 @@ func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	operations := map[string]bool{}
 	for _, file := range []string{"discovery/sources.go", "class/dryrun.go", "launch/call.go", "upkeep/types.go",
-		"upkeep/prices.go", "interruption/call.go"} {
+		"upkeep/prices.go", "interruption/call.go", "zonalshift/zonalshift.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		check(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {

@@ -56,6 +56,8 @@ type Options struct {
 	// OpenReservations means that the feature gate ReservedCapacity is off: machines may start in open capacity
 	// reservations that match them, as EC2 does by default.
 	OpenReservations bool
+	// ZonalShift means that zones which traffic is shifted away from are avoided (--enable-zonal-shift).
+	ZonalShift bool
 	// Lifetimes are how long the results of discovery are used (--subnet-refresh-interval, --ami-refresh-interval).
 	Lifetimes discovery.Lifetimes
 
@@ -91,6 +93,9 @@ type Observer struct {
 	Unsupported func(version string)
 	// Disrupted receives a claim that is deleted because of an interruption.
 	Disrupted func(claim *karpv1.NodeClaim, kind interruption.Kind)
+	// Shifted receives, on the leader, for each zone of the classes how long traffic has been shifted away from it, 0 if
+	// it is not. It may be nil.
+	Shifted func(zone, zoneID string, since time.Duration)
 }
 
 // Provider is a cloud.Provider, cloud.DriftDetector and cloud.Repairer. SetupWithManager registers its loops.
@@ -111,6 +116,8 @@ type Provider struct {
 	overlay func(pool string, types []cloud.InstanceType) []cloud.InstanceType
 	// stored is the version of memory that the ConfigMap holds.
 	stored atomic.Uint64
+	// shifts follows zonal shifts. It is nil unless Options.ZonalShift is set.
+	shifts *shifts
 }
 
 var (
@@ -141,7 +148,10 @@ func New(opts Options) (*Provider, error) {
 		opts: opts, sources: sources, unavailable: unavailable,
 		prices: instance.NewPrices(opts.Region, catalog.Load()), memory: instance.NewMemory(), wake: make(chan struct{}, 1),
 	}
-	p.launcher = launch.New(launch.Options{
+	if opts.ZonalShift {
+		p.shifts = newShifts(p)
+	}
+	p.launcher = launch.New(launch.Options{Shifted: p.shifts.isShifted(),
 		EC2: opts.Clients.EC2, RecordStore: opts.Recorder, Subnets: sources.Addresses, Unavailable: unavailable,
 		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called,
 		Unasked: opts.Observer.Unasked, Observer: opts.Observer.Launch,

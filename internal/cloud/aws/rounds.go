@@ -17,15 +17,20 @@ import (
 // preparing is the maximum duration of the first refresh. Data that does not arrive in time arrives with a later round.
 const preparing = 20 * time.Second
 
-// Prepare refreshes instance types and prices once, so that the first plan does not use the embedded ones. If it
-// returns an error, the embedded ones stay in use until an upkeep round succeeds.
+// Prepare refreshes instance types, prices and zonal shifts once, so that the first plan does not use the embedded types
+// and prices, nor a zone that traffic is shifted away from. If it returns an error, those that are known stay in use
+// until a later round succeeds.
 func (p *Provider) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, preparing)
 	defer cancel()
 	parts := p.refreshed(ctrl.LoggerFrom(ctx))
-	errs := make([]error, 3)
+	first := []func(context.Context) error{parts.Types, parts.OnDemand, parts.Spot}
+	if p.shifts != nil {
+		first = append(first, p.shifts.refresh)
+	}
+	errs := make([]error, len(first))
 	var all sync.WaitGroup
-	for i, refresh := range []func(context.Context) error{parts.Types, parts.OnDemand, parts.Spot} {
+	for i, refresh := range first {
 		all.Go(func() { errs[i] = refresh(ctx) })
 	}
 	all.Wait()

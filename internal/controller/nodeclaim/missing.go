@@ -147,7 +147,12 @@ func (c *Collector) poolOfNode(ctx context.Context, providerID string) (string, 
 }
 
 func (c *Collector) terminate(ctx context.Context, m cloud.Machine) error {
-	if err := c.Provider.Terminate(ctx, m.ProviderID); err != nil && !errors.Is(err, cloud.ErrNotFound) {
+	err := c.Provider.Terminate(ctx, m.ProviderID)
+	if waits := (*cloud.TerminateError)(nil); errors.As(err, &waits) && waits.Reason == cloud.ReasonZoneShifted {
+		ctrl.LoggerFrom(ctx).V(1).Info("kept a machine that belongs to no claim", "providerID", m.ProviderID, "cause", err.Error())
+		return nil
+	}
+	if err != nil && !errors.Is(err, cloud.ErrNotFound) {
 		return fmt.Errorf("terminating leaked machine %s: %w", m.ProviderID, err)
 	}
 	ctrl.LoggerFrom(ctx).Info("terminated a machine that belongs to no claim", "providerID", m.ProviderID, "nodeClaim",

@@ -244,13 +244,10 @@ func (r *repair) image() {
 	r.note(Changed, "controller.image", "is the image of another program; omitted, because the chart has its own image")
 }
 
-// unsupported notes values that turn on what does not exist yet. The chart refuses one of them.
+// unsupported notes values that turn on what does not exist yet, which the chart refuses.
 func (r *repair) unsupported() {
 	if text(r.find("settings.ignoreDRARequests")) == "false" {
 		r.note(Impossible, "settings.ignoreDRARequests", "is false, which is not supported here yet, and the chart refuses it; remove it")
-	}
-	if text(r.find("settings.enableZonalShift")) == "true" {
-		r.note(Advice, "settings.enableZonalShift", "has no effect yet: nodes are launched in a zone that is shifted away")
 	}
 }
 

@@ -125,8 +125,7 @@ func TestWrongValues(t *testing.T) {
 		"containers as object": {named + "initContainers: {a: b}\n",
 			[]string{"impossible initContainers: maxProperties: got 1, want 0"}},
 		"not supported yet": {named + "  featureGates: {capacityBuffer: true}\n  ignoreDRARequests: false\n  enableZonalShift: true\n", []string{
-			"impossible settings.ignoreDRARequests: is false",
-			"advice settings.enableZonalShift: has no effect yet"}},
+			"impossible settings.ignoreDRARequests: is false"}},
 		"an image without a repository": {named + "controller: {image: {tag: 1.8.1, digest: 'sha256:8ef2'}}\n",
 			[]string{"changed controller.image: is the image of another program; omitted"}},
 		"a tag of this chart": {named + "controller: {image: {tag: dev}}\n", nil},

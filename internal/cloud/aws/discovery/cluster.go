@@ -45,6 +45,7 @@ type Facts struct {
 	ServiceCIDR string // empty if EKS does not report it, or does not know the cluster
 	DNS         string // address; empty if unknown
 	IPv6        bool   // services and pods have IPv6 addresses
+	ARN         string // empty if EKS does not know the cluster
 	CNI         CNI
 }
 
@@ -168,6 +169,7 @@ func (c *Cluster) describe(ctx context.Context, facts *Facts) (version string, e
 	if out.Cluster == nil {
 		return "", errors.New("the response of EKS has no cluster")
 	}
+	facts.ARN = value(out.Cluster.Arn)
 	if facts.Endpoint == "" {
 		facts.Endpoint = value(out.Cluster.Endpoint)
 	}

@@ -18,6 +18,9 @@ type Market struct {
 	// Left returns how many more instances a capacity reservation has room for, and its tenancy, empty if it is not known.
 	// Reserved.Left is an implementation. Without it, no reservation has any.
 	Left func(reservationID string) (count int, tenancy string)
+	// Shifted returns until when the zone with an ID is avoided as a whole, zero if it is not. Unavailable.Shifted is an
+	// implementation. It may be nil.
+	Shifted func(zoneID string) time.Time
 }
 
 // Offer is a potential launch for a class, described by the attributes that EC2's refusals distinguish.
@@ -36,10 +39,11 @@ type Offer struct {
 // Catalog returns the types with their current offerings, in the order of cloud.SortCatalog. An offering without a
 // known price is not available, until a NodeOverlay gives its price.
 func (a *TypeSet) Catalog(m *Market) []cloud.InstanceType {
-	types := make([]cloud.InstanceType, len(a.entries))
+	types, avoided := make([]cloud.InstanceType, len(a.entries)), a.avoided(m)
 	for i := range a.entries {
 		types[i] = a.entries[i].instanceType
 		types[i].Offerings = a.entries[i].offerings(a.class, m)
+		avoid(types[i].Offerings, avoided)
 	}
 	return types
 }

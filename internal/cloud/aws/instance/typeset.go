@@ -16,6 +16,7 @@ import (
 // are shared and must not be modified.
 type TypeSet struct {
 	class    string
+	zones    []zone
 	entries  []typeEntry
 	excluded map[string]string
 	images   map[string]string
@@ -45,7 +46,7 @@ func NewTypeSet(types []catalog.Type, class *Class, settings *Settings, seen See
 		return nil, fmt.Errorf("reading EC2NodeClass %q: spec.%w", class.Name, err)
 	}
 	b := builder{class: class, settings: settings, family: familyOf(class.Family), reserved: reserved, zones: class.zones(), seen: seen}
-	a := &TypeSet{class: class.Name, excluded: map[string]string{}, images: map[string]string{}}
+	a := &TypeSet{class: class.Name, zones: b.zones, excluded: map[string]string{}, images: map[string]string{}}
 	for i := range types {
 		t := &types[i]
 		made, image, why := b.typeEntry(t)

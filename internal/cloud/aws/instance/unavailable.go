@@ -20,7 +20,9 @@ type Unavailable struct {
 	mu    sync.Mutex
 	until map[mark]time.Time
 	// places holds the places with marks on offers. Most offers have none, which a single lookup determines.
-	places  map[place]bool
+	places map[place]bool
+	// shifted are the zones that are avoided as a whole, by ID, and until when (see Shift).
+	shifted map[string]time.Time
 	version uint64
 }
 
@@ -139,20 +141,26 @@ func distinct(a, b string) []string {
 	return []string{a, b}
 }
 
-// NextExpiry returns when the next mark expires, and false if there are no marks.
+// NextExpiry returns when the next mark expires or the next zone is no longer avoided, and false if there are none.
 func (u *Unavailable) NextExpiry() (at time.Time, any bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := u.now()
-	for _, until := range u.until {
+	consider := func(until time.Time) {
 		if until.After(now) && (!any || until.Before(at)) {
 			at, any = until, true
 		}
 	}
+	for _, until := range u.until {
+		consider(until)
+	}
+	for _, until := range u.shifted {
+		consider(until)
+	}
 	return at, any
 }
 
-// Version changes with every mark. It does not change when one expires: see NextExpiry.
+// Version changes with every mark and every change of the avoided zones. It does not change when one expires: see NextExpiry.
 func (u *Unavailable) Version() uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()

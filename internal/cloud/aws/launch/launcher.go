@@ -49,6 +49,9 @@ type Options struct {
 	Unasked func(call.Unasked)
 	// Observer receives the results of the calls.
 	Observer Observer
+	// Shifted reports whether traffic is shifted away from the zone with an ID (see shift.go). Nil means that zonal
+	// shifts are not followed.
+	Shifted func(zoneID string) bool
 }
 
 const (
@@ -67,6 +70,7 @@ type Launcher struct {
 	lookups      *batcher[*lookup]
 	terminations *batcher[*lookup]
 	placements   placements
+	lastSeen     lastShown
 
 	mu       sync.Mutex
 	pending  map[types.UID]*pendingOrder

@@ -30,6 +30,9 @@ func (l *Launcher) Tag(ctx context.Context, providerID string, tags map[string]s
 	if len(missing) == 0 {
 		return nil
 	}
+	if l.isShifted(i) {
+		return shiftedError("tagging", i)
+	}
 	ctx, cancel := context.WithTimeout(ctx, tagFor)
 	defer cancel()
 	id := aws.ToString(i.InstanceId)

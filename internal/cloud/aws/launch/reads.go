@@ -59,10 +59,14 @@ func (l *Launcher) Runs(ctx context.Context, id string) (bool, error) {
 	return i.State.Name == ec2types.InstanceStateNamePending || i.State.Name == ec2types.InstanceStateNameRunning, nil
 }
 
+// read reads an instance that has not terminated. Instances in a shifted zone are not read again.
 func (l *Launcher) read(ctx context.Context, providerID string) (*ec2types.Instance, error) {
 	id, err := instanceID(providerID)
 	if err != nil {
 		return nil, err
+	}
+	if last := l.lastOf(id); last != nil {
+		return last, nil
 	}
 	return l.instance(ctx, id)
 }
@@ -127,7 +131,8 @@ func idsOf(batch []*lookup) []string {
 }
 
 // Terminate terminates the instance. It returns nil while the instance is terminating, and cloud.ErrNotFound when it
-// has terminated.
+// has terminated. An instance in a shifted zone is not terminated: the error is a *cloud.TerminateError with the reason
+// cloud.ReasonZoneShifted.
 func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	i, err := l.read(ctx, providerID)
 	if errors.Is(err, cloud.ErrNotFound) {
@@ -138,6 +143,9 @@ func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	}
 	if isTerminating(i) {
 		return nil
+	}
+	if l.isShifted(i) {
+		return &cloud.TerminateError{Reason: cloud.ReasonZoneShifted, Err: shiftedError("terminating", i)}
 	}
 	id := aws.ToString(i.InstanceId)
 	if _, err := l.queue(ctx, l.terminations, id); err != nil {
@@ -189,6 +197,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the instances of cluster %s: %w", l.opts.ClusterName, err)
 	}
+	instances = l.withShifted(instances)
 	records, err := l.opts.RecordStore.Records(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the instances of cluster %s: %w", l.opts.ClusterName, err)
