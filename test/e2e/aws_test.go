@@ -217,6 +217,7 @@ func TestAWS(t *testing.T) {
 		{"tools", testAWSTools, true},
 		{"cheapest pools are sold out", testAWSSoldOut, true},
 		{"half the fleet is interrupted", testAWSInterrupted, true},
+		{"a rebalance recommendation", testAWSRebalance, false},
 		{"subnets are full", testAWSFullSubnets, false},
 		{"answers are lost", testAWSLostAnswers, false},
 		{"throttled", testAWSThrottled, false},

@@ -84,7 +84,7 @@ func testAWSInterrupted(t *testing.T, w *awsWorld) {
 			t.Errorf("pod %s is %s before its node has a replacement", pod.Name, pod.Status.Phase)
 		}
 	}
-	s.remove(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "guard", Namespace: s.name}})
+	s.unguard()
 	await(t, patience, "all pods to run elsewhere", func(ctx context.Context) error {
 		if err := s.running("app", 6)(ctx); err != nil {
 			return err
@@ -124,6 +124,12 @@ func (s *awsStage) guard(pods int32) {
 		}
 		return nil
 	})
+}
+
+// unguard removes that PodDisruptionBudget.
+func (s *awsStage) unguard() {
+	s.t.Helper()
+	s.remove(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "guard", Namespace: s.name}})
 }
 
 // replaced fails until the given number of ready nodes exists beside the interrupted ones.

@@ -43,7 +43,8 @@ const (
 
 // Reasons of the condition Drifted of this provider's claims, in the order of the checks.
 const (
-	ReasonNodeClassDrift           = "NodeClassDrift" // the drift hash differs
+	ReasonNodeClassDrift           = "NodeClassDrift"       // the drift hash differs
+	ReasonRebalanceRecommended     = "RebalanceRecommended" // not upstream: the pool replaces such instances
 	ReasonAMIDrift                 = "AMIDrift"
 	ReasonSecurityGroupDrift       = "SecurityGroupDrift"
 	ReasonSubnetDrift              = "SubnetDrift"

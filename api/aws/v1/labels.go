@@ -82,6 +82,9 @@ const (
 	// Name and karpenter.sh/nodeclaim, or the tag eks:eks-cluster-name, respectively.
 	AnnotationTagged            = Group + "/tagged"
 	AnnotationClusterNameTagged = "compatibility." + Group + "/cluster-name-tagged"
+	// AnnotationRebalanceRecommended, on a claim, is when (RFC 3339) EC2 recommended to replace its spot instance and its
+	// pool asked for that. Only this implementation defines it.
+	AnnotationRebalanceRecommended = "karpenter-go.github.io/rebalance-recommended"
 	// AnnotationOpenReservations, on a class, is "true" if its instances may use matching open capacity
 	// reservations. Without it they use them only while the feature gate ReservedCapacity is off. Only this
 	// implementation defines it.

@@ -46,6 +46,14 @@ func ParsePayback(text string) (time.Duration, error) {
 // ParseMinStay parses the value of AnnotationMinStay.
 func ParseMinStay(text string) (time.Duration, error) { return ParsePayback(text) }
 
+// parseRebalance checks the value of AnnotationRebalance.
+func parseRebalance(text string) error {
+	if text != RebalanceReplace {
+		return errors.New("want " + RebalanceReplace + "; without the annotation, recommendations are only reported")
+	}
+	return nil
+}
+
 // ParseMaxSpotShare parses the value of AnnotationMaxSpotShare, in percent.
 func ParseMaxSpotShare(text string) (int64, error) {
 	percent, err := strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 64)

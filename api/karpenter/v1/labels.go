@@ -98,6 +98,13 @@ const AnnotationNodeOverheadPrice = OwnAnnotationPrefix + "node-overhead-price"
 // pool removes.
 const AnnotationMaxSpotShare = OwnAnnotationPrefix + "max-spot-share"
 
+// AnnotationRebalance, on a pool, is RebalanceReplace if nodes for which the cloud recommends it are replaced within the
+// pool's budgets, as if they had drifted. Without it, recommendations are only reported.
+const AnnotationRebalance = OwnAnnotationPrefix + "rebalance"
+
+// RebalanceReplace is the value of AnnotationRebalance.
+const RebalanceReplace = "replace"
+
 // Settings of a pool's consolidation, on the pool. AnnotationPayback is the time (a duration) within which the
 // savings of a change must exceed the cost of its disruption. AnnotationMovePrice is that cost in USD per unit
 // of eviction cost, as a decimal number. AnnotationMinSaving is the minimum saving in USD per hour, as a

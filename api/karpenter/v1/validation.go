@@ -54,7 +54,7 @@ func deref(text *string) string {
 	return *text
 }
 
-// validateEconomics checks the annotations that configure costs.
+// validateEconomics checks the annotations that configure costs and replacements.
 func validateEconomics(annotations map[string]string) field.ErrorList {
 	money := func(parse func(string) (float64, error)) func(string) error {
 		return func(text string) error { _, err := parse(text); return err }
@@ -70,6 +70,7 @@ func validateEconomics(annotations map[string]string) field.ErrorList {
 		{AnnotationMovePrice, money(ParseMovePrice)},
 		{AnnotationMinSaving, money(ParseMinSaving)},
 		{AnnotationMaxSpotShare, func(text string) error { _, err := ParseMaxSpotShare(text); return err }},
+		{AnnotationRebalance, parseRebalance},
 	} {
 		if text, has := annotations[a.name]; has {
 			if err := a.check(text); err != nil {

@@ -276,8 +276,9 @@ func TestValidateEconomics(t *testing.T) {
 		"node-overhead-price": money, "move-price": money, "min-saving": money,
 		"max-spot-share": {"1": false, "25": false, "25%": false, "100": false, "0": true, "101": true, "-5": true,
 			"12.5": true, "half": true, "": true, "%": true},
-		"min-stay": {"0s": false, "5m": false, "8761h": true, "-1s": true, "Never": true},
-		"payback":  {"0s": false, "90m": false, "8760h": false, "8761h": true, "-1s": true, "": true, "Never": true, "5": true},
+		"rebalance": {"replace": false, "Replace": true, "true": true, "": true},
+		"min-stay":  {"0s": false, "5m": false, "8761h": true, "-1s": true, "Never": true},
+		"payback":   {"0s": false, "90m": false, "8760h": false, "8761h": true, "-1s": true, "": true, "Never": true, "5": true},
 	} {
 		for text, wrong := range texts {
 			pool := &NodePool{}

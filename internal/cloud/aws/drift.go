@@ -32,6 +32,9 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	if class, err = userdata.WithKubelet(class, pool.Annotations); err != nil {
 		return "", fmt.Errorf("checking whether the machine of claim %q has drifted from pool %q: %w", claim.Name, pool.Name, err)
 	}
+	if p.rebalanceDrift(claim, pool) {
+		return awsv1.ReasonRebalanceRecommended, nil
+	}
 	var unknown []error
 	var unstamped error // it has no information beyond the other errors
 	for _, check := range []func(context.Context, *awsv1.EC2NodeClass, *karpv1.NodeClaim) (string, error){p.leftBehind,

@@ -88,6 +88,9 @@ func (p *Provider) act(ctx context.Context, d interruption.Decision) error {
 		return fmt.Errorf("reading the claim: %w", err)
 	}
 	p.announce(ctx, claim, d.Events)
+	if d.Kind == interruption.RebalanceRecommendation {
+		return p.rebalance(ctx, claim)
+	}
 	if d.Idle() {
 		return nil
 	}

@@ -42,6 +42,9 @@ func shortage(snap *model.Snapshot, r plan.Refusal, p *plan.PoolVerdict) string 
 			}
 		}
 	}
+	if refused.last.After(snap.Now) { // an offering that is avoided for longer than a refusal holds
+		refused.last = snap.Now
+	}
 	return refused.text()
 }
 

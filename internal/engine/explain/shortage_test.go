@@ -32,6 +32,7 @@ func TestShortage(t *testing.T) {
 			one("m5.small", 1000, refused("a", "on-demand", 0)),
 			one("m5.large", 2000, refused("a", "on-demand", 0), refused("a", "spot", time.Minute), refused("b", "on-demand", 2*time.Minute)),
 			one("m5.xlarge", 4000, refused("a", "on-demand", 0), model.Offering{Zone: "a", CapacityType: "spot"}), // without a price
+			one("c5.large", 2000, refused("d", "spot", 7*time.Minute)), // avoided for ten minutes, not refused
 			one("r5.large", 4000,
 				model.Offering{Zone: "c", CapacityType: "on-demand", Price: 1, RetryAt: at.Add(time.Hour), ZoneShifted: true},
 				model.Offering{Zone: "c", CapacityType: "spot", Price: 1, RetryAt: at.Add(time.Hour), ZoneShifted: true}),
@@ -54,8 +55,10 @@ func TestShortage(t *testing.T) {
 			"the cloud had no capacity for m5.large in a as on-demand, m5.xlarge in a as on-demand at 2026-01-01T20:49:00Z" + end},
 		{"many", nil, nil, plan.NoOffering,
 			"traffic is shifted away from c; " +
-				"the cloud had no capacity for m5.large in a as on-demand, m5.large in a as spot, m5.large in b as on-demand, 1 other offering at " +
+				"the cloud had no capacity for m5.large in a as on-demand, m5.large in a as spot, m5.large in b as on-demand, 2 other offerings at " +
 				"2026-01-01T20:51:00Z" + end},
+		{"avoided for longer than a refusal holds", []label.Requirement{in(model.LabelZone, "d")}, nil, plan.NoOffering,
+			"the cloud had no capacity for c5.large in d as spot at 2026-01-01T20:51:00Z, and is asked again from 2026-01-01T20:59:00Z on"},
 		{"unavailable for another reason", []label.Requirement{in(model.LabelType, "m5.xlarge"), in(model.LabelCapacityType, "spot")}, nil,
 			plan.NoOffering, ""},
 		{"a shifted zone", []label.Requirement{in(model.LabelZone, "c")}, nil, plan.NoOffering, "traffic is shifted away from c"},
@@ -69,7 +72,7 @@ func TestShortage(t *testing.T) {
 			pod.Alternatives = [][]label.Requirement{c.pod}
 		}
 		b.UpsertPod(pod)
-		snap := b.Snapshot(at)
+		snap := b.Snapshot(at.Add(2 * time.Minute)) // after the last refusal
 		r := plan.Refusal{Pods: snap.Groups[0].Pods}
 		if got := shortage(snap, r, &plan.PoolVerdict{Pool: "p", Verdict: plan.Verdict{Code: c.code}}); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)

@@ -46,25 +46,32 @@ func NewUnavailable(now func() time.Time) *Unavailable {
 // Mark records that the offer was refused. The mark applies to all classes if it has no class, placement group or
 // partition, and otherwise to those only. Without a type, it applies to all types. Subnets are ignored. An existing
 // mark is extended.
-func (u *Unavailable) Mark(o Offer) {
+func (u *Unavailable) Mark(o Offer) { u.MarkFor(o, UnavailableFor) }
+
+// MarkFor is Mark for an offer that is avoided for a longer time than a refusal holds.
+func (u *Unavailable) MarkFor(o Offer, period time.Duration) {
 	u.set(mark{
 		capacityType: o.CapacityType, typeName: o.Type, zone: o.Zone, class: o.Class, group: o.Group, partition: o.Partition,
-	})
+	}, period)
 }
 
 // MarkCapacityType records that nothing is available with the capacity type, for all types and zones.
-func (u *Unavailable) MarkCapacityType(capacityType string) { u.set(mark{capacityType: capacityType}) }
+func (u *Unavailable) MarkCapacityType(capacityType string) {
+	u.set(mark{capacityType: capacityType}, UnavailableFor)
+}
 
 // MarkSubnet records that the subnet has no free addresses. A zone is unavailable to a class when all of its subnets
 // there are full.
-func (u *Unavailable) MarkSubnet(id string) { u.set(mark{subnet: id}) }
+func (u *Unavailable) MarkSubnet(id string) { u.set(mark{subnet: id}, UnavailableFor) }
 
-func (u *Unavailable) set(m mark) {
+func (u *Unavailable) set(m mark, period time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := u.now()
 	maps.DeleteFunc(u.until, func(_ mark, until time.Time) bool { return !until.After(now) })
-	u.until[m] = now.Add(UnavailableFor)
+	if until := now.Add(period); until.After(u.until[m]) {
+		u.until[m] = until
+	}
 	clear(u.places)
 	for m := range u.until {
 		u.places[place{m.capacityType, m.zone}] = true
