@@ -185,6 +185,9 @@ func (f *freezer) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 	if n.Claim != "" && f.from.pools[n.Pool] == nil {
 		n.Price = f.priceElsewhere(n)
 	}
+	if n.cover = f.covers[n.Name]; n.cover != nil {
+		n.pay(n.cover.price)
+	}
 	n.weigh()
 	return n
 }

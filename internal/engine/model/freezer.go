@@ -27,6 +27,8 @@ type freezer struct {
 	// offered are the types of all pools, by the names of the pools. prices are those of OfferPrices.
 	offered []*TypeIndex
 	prices  map[machineOffering]int64
+	// covers are what machines pay that commitments cover, by name.
+	covers map[string]*cover
 	// counted is how many of the marks the frozen lists include.
 	counted int
 	// ledger counts the nodes of the last snapshot that still exist.
@@ -54,6 +56,9 @@ func (f *freezer) freeze(now time.Time, version uint64) *Snapshot {
 	s.Now, s.Version, s.Space, s.taints = now, version, f.shared.space, f.shared.taints.list
 	f.freezeDaemons(&s)
 	limits := f.freezeLimits(&s)
+	if limits || len(f.dirtyNodes) > 0 {
+		f.freezeCommitments(&s)
+	}
 	f.freezeLedger(&s, f.freezeNodes(&s), limits)
 	f.freezeGroups(&s)
 	f.freezeRejected(&s)

@@ -44,6 +44,9 @@ func (s *Snapshot) future(pool *Pool, spec NodeSpec, set bitset.Set) *Node {
 	n.Used = make(quantity.Vector, len(s.Resources))
 	n.weigh()
 	n.price(x, set)
+	if n.cover = coverOf(&spec, x, using(s.Commitments, 1)); n.cover != nil {
+		n.pay(n.cover.price)
+	}
 	return n
 }
 
@@ -102,6 +105,6 @@ func (s *Snapshot) With(nodes ...*Node) *Snapshot {
 	what.Nodes = add(s.Nodes, compareNodes)
 	what.named = add(s.named, compareNames)
 	what.claimed = add(s.claimed, compareClaims)
-	what.Ledger = s.Ledger.With(nodes...)
+	what.Ledger, what.Commitments = s.Ledger.With(nodes...), using(s.Commitments, 1, nodes...)
 	return &what
 }

@@ -359,6 +359,10 @@ type Offering struct {
 	ReservationID    string
 	ReservationCount int
 	Requirements     []label.Requirement
+	// Units is how many units of a commitment a node takes, Limit how many the commitment has; 0 if ReservationID is that of
+	// a reservation, of which a node takes one. PerPrice says that units are nano-USD per hour, and Units is rounded up.
+	Units, Limit int64
+	PerPrice     bool
 }
 
 // Catalog is a list of instance types, shared by identity: the same pointer always means the same content.

@@ -27,6 +27,8 @@ type Snapshot struct {
 	Quotas []*Quota
 	// Ledger is what the nodes use of the limits of both.
 	Ledger Ledger
+	// Commitments by ID.
+	Commitments []*Commitment
 	// Nodes: initialized ones first, then by name.
 	Nodes []*Node
 	// Groups of pending pods, by signature.
@@ -233,6 +235,8 @@ type Node struct {
 	Price int64
 	// ZoneShifted: the catalog of its pool says that its zone is being avoided.
 	ZoneShifted bool
+	// cover is what commitments pay for, nil for nothing.
+	cover *cover
 	// Types are the names of the types that a launching claim may become, in the order of the catalog; nil for
 	// others.
 	Types []string

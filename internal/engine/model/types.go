@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strconv"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -36,6 +37,9 @@ type OfferClass struct {
 	Zone          string
 	CapacityType  string
 	ReservationID string
+	// Units, Limit and PerPrice are those of the offerings.
+	Units, Limit int64
+	PerPrice     bool
 	// Types for which the offering is available.
 	Types bitset.Set
 	// Price by type, nano-USD per hour; NoPrice if the type has no such offering (available or not).
@@ -72,6 +76,15 @@ func (c *OfferClass) Admits(space *label.Space, row label.Row) bool {
 func (c *OfferClass) Pin(space *label.Space, row label.Row) {
 	for _, a := range c.atoms {
 		space.SetOnly(row, a.key, a.atom)
+	}
+}
+
+// PinKey narrows the row to the class in some keys only.
+func (c *OfferClass) PinKey(space *label.Space, row label.Row, keys ...string) {
+	for _, a := range c.atoms {
+		if slices.Contains(keys, space.Name(a.key)) {
+			space.SetOnly(row, a.key, a.atom)
+		}
 	}
 }
 
@@ -339,6 +352,9 @@ func (x *TypeIndex) classify() {
 			for _, r := range o.Requirements {
 				identity += "\x00" + r.String()
 			}
+			if o.Units > 0 {
+				identity += "\x00" + strconv.FormatInt(o.Units, 10)
+			}
 			i, known := byIdentity[identity]
 			if !known {
 				i = len(x.Classes)
@@ -368,7 +384,7 @@ func (c *OfferClass) before(d *OfferClass) bool {
 
 func (x *TypeIndex) newClass(o Offering) OfferClass {
 	c := OfferClass{Zone: o.Zone, CapacityType: o.CapacityType, ReservationID: o.ReservationID,
-		Types: bitset.New(x.Len()), offered: bitset.New(x.Len()), Price: make([]int64, x.Len()), further: o.Requirements}
+		Units: o.Units, Limit: o.Limit, PerPrice: o.PerPrice, Types: bitset.New(x.Len()), offered: bitset.New(x.Len()), Price: make([]int64, x.Len()), further: o.Requirements}
 	for t := range c.Price {
 		c.Price[t] = NoPrice
 	}

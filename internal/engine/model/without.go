@@ -32,7 +32,7 @@ func (s *Snapshot) Without(names ...string) *Snapshot {
 			}
 		}
 	}
-	what.Ledger = s.Ledger.Without(gone...)
+	what.Ledger, what.Commitments = s.Ledger.Without(gone...), using(s.Commitments, -1, gone...)
 	what.Groups = s.groupsWith(leaving)
 	slices.SortFunc(gone, compareNames)
 	what.named = cutOut(s.named, gone, compareNames)

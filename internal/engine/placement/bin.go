@@ -93,14 +93,20 @@ func (b *bin) repeats() int {
 // reservation that other bins need.
 func (f *fleet) pinReservation(ps *poolState, class int, row label.Row) {
 	c := &ps.spec.Types.Classes[class]
-	if c.ReservationID != "" {
-		c.Pin(f.snap.Space, row)
-		return
-	}
-	if len(ps.reservations.left) == 0 {
-		return
-	}
 	space := f.snap.Space
+	switch {
+	case c.Units > 0: // in whichever zone
+		c.PinKey(space, row, model.LabelCapacityType, model.FieldCommitment)
+		return
+	case c.ReservationID != "":
+		c.Pin(space, row)
+		return
+	case len(ps.reservations.left) == 0:
+		return
+	}
+	if k, known := space.Lookup(model.FieldCommitment); known {
+		space.SetOnly(row, k, space.Absent(k))
+	}
 	key, _ := space.Lookup(model.LabelCapacityType)
 	from, to := space.Span(key)
 	_, classes := ps.spec.Types.Offered(row)
@@ -122,10 +128,11 @@ func (f *fleet) takeReservation(b *bin) bool {
 	if b.reservation == "" {
 		return true
 	}
-	if f.reservations.left[b.reservation] <= 0 {
+	c := &f.poolOf(b).spec.Types.Classes[b.class]
+	if !f.reservations.permits(c) {
 		return false
 	}
-	f.reservations.add(b.reservation, -1)
+	f.reservations.add(b.reservation, -max(1, c.Units))
 	return true
 }
 
@@ -159,7 +166,7 @@ func (f *fleet) giveBack(b *bin) {
 	f.releases.note()
 	f.ledger.Release(b.use)
 	if b.reservation != "" {
-		f.reservations.add(b.reservation, 1)
+		f.reservations.add(b.reservation, max(1, f.poolOf(b).spec.Types.Classes[b.class].Units))
 	}
 }
 

@@ -106,6 +106,11 @@ func (ps *poolState) cheapestFirst(kinds bitset.Set, row label.Row) iter.Seq[typ
 	if len(classes) == 0 {
 		_, classes = ps.spec.Types.Offered(row)
 	}
+	return ps.cheapestOf(kinds, classes)
+}
+
+// cheapestOf lists the types with their cheapest offerings of the classes, cheapest first.
+func (ps *poolState) cheapestOf(kinds bitset.Set, classes []int) iter.Seq[typeOffering] {
 	return func(yield func(typeOffering) bool) {
 		for _, p := range ps.priceList(classes) {
 			if kinds.Has(p.kind) && !yield(p) {

@@ -39,6 +39,7 @@ func (w *claimWriter) claim(b *bin) plan.NewClaim {
 	parts := w.partsOf(b)
 	c := plan.NewClaim{Pool: ps.spec.Name, PoolUID: ps.spec.UID, Labels: parts.labels, Options: parts.options,
 		Requirements: parts.requirements, MinValuesRelaxed: parts.relaxed, Requests: w.requests(parts, b), Pods: b.allPods()}
+	c.Commitment, _ = model.CommitmentName(b.reservation)
 	c.Name = w.name(ps.spec.PoolSpec, &c)
 	w.names[c.Name] = true
 	return c
@@ -86,7 +87,12 @@ func (w *claimWriter) partsOf(b *bin) *claimParts {
 	key := string(like)
 	s := &claimParts{labels: w.openLabels(ps, b.row), daemons: ps.leastDaemons(b.kinds, b.row)}
 	s.options = make([]plan.Option, 0, b.kinds.Count())
-	for p := range ps.cheapestFirst(b.kinds, b.row) {
+	list := ps.cheapestFirst(b.kinds, b.row)
+	if b.reservation != "" { // which the claims of the plan may have used up
+		_, classes := ps.spec.Types.Offered(b.row)
+		list = ps.cheapestOf(b.kinds, classes)
+	}
+	for p := range list {
 		class := &ps.spec.Types.Classes[p.class]
 		s.options = append(s.options, plan.Option{Type: ps.spec.Types.Catalog.Types[p.kind].Name, Zone: class.Zone,
 			CapacityType: class.CapacityType, Price: p.price})
@@ -113,7 +119,7 @@ func (w *claimWriter) key(b *bin) []byte {
 func (w *claimWriter) requirements(ps *poolState, b *bin, options []plan.Option) []label.Requirement {
 	var reqs []label.Requirement
 	for _, req := range w.snap.Space.Requirements(b.row, w.emptyRow(ps)) {
-		if req.Key != model.LabelType && req.Key != model.LabelCapacityType && !model.OnEveryNode(req.Key) {
+		if req.Key != model.LabelType && req.Key != model.LabelCapacityType && req.Key != model.FieldCommitment && !model.OnEveryNode(req.Key) {
 			reqs = append(reqs, req)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -36,15 +37,17 @@ type releases struct{ recent, ever bool }
 
 func (r *releases) note() { r.recent, r.ever = true, true }
 
-// reservations is how many more nodes each capacity reservation permits.
+// reservations is how many more nodes each capacity reservation permits, and how many more units each commitment.
 type reservations struct {
-	left map[string]int
-	// usedUp names those that permit none, as a part of keys.
+	left map[string]int64
+	// sizes are the units that nodes of a commitment take, ascending. It is shared by clones.
+	sizes map[string][]int64
+	// usedUp names those that permit none, and the sizes that commitments do not permit, as a part of keys.
 	usedUp string
 }
 
-// add changes how many nodes the reservation permits.
-func (r *reservations) add(id string, n int) {
+// add changes how many nodes or units the reservation permits.
+func (r *reservations) add(id string, n int64) {
 	r.left[id] += n
 	r.update()
 }
@@ -52,12 +55,49 @@ func (r *reservations) add(id string, n int) {
 func (r *reservations) update() {
 	var ids []string
 	for id, left := range r.left {
-		if left <= 0 {
+		sizes := r.sizes[id]
+		switch fit, _ := slices.BinarySearch(sizes, left+1); {
+		case len(sizes) > 0 && fit < len(sizes):
+			ids = append(ids, id+"\x00"+strconv.Itoa(fit))
+		case len(sizes) == 0 && left <= 0:
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
 	r.usedUp = strings.Join(ids, "\x00")
+}
+
+// permits reports whether a node of the class may be opened. Classes without a reservation always may.
+func (r *reservations) permits(c *model.OfferClass) bool {
+	return c.ReservationID == "" || r.left[c.ReservationID] >= max(1, c.Units)
+}
+
+// commit adds the commitments of the snapshot, with the sizes of the nodes in its pools.
+func (r *reservations) commit(snap *model.Snapshot) {
+	if len(snap.Commitments) == 0 {
+		return
+	}
+	if r.left == nil {
+		r.left = map[string]int64{}
+	}
+	r.sizes = map[string][]int64{}
+	for _, c := range snap.Commitments {
+		r.left[c.ID] = c.Left()
+	}
+	for _, p := range snap.Pools {
+		if p.Types == nil {
+			continue
+		}
+		for i := range p.Types.Classes {
+			if c := &p.Types.Classes[i]; c.Units > 0 {
+				r.sizes[c.ReservationID] = append(r.sizes[c.ReservationID], c.Units)
+			}
+		}
+	}
+	for id, sizes := range r.sizes {
+		slices.Sort(sizes)
+		r.sizes[id] = slices.Compact(sizes)
+	}
 }
 
 func newFleet(snap *model.Snapshot, opts *Options, fit *fitChecker, cache *Cache) fleet {
@@ -128,6 +168,7 @@ func (f *fleet) open() {
 		f.pools = append(f.pools, ps)
 	}
 	f.inversion.served = slices.Repeat([]int32{math.MaxInt32}, len(f.pools))
+	f.reservations.commit(f.snap)
 	if len(f.reservations.left) > 0 {
 		f.chargeInFlight()
 		f.reservations.update()

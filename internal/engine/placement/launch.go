@@ -194,7 +194,7 @@ func (l *launcher) detectInversion(ps *poolState, batches []*domainBatch, from i
 		}
 		low, high := b.ranks()
 		v.served[ps.index] = min(v.served[ps.index], low)
-		if b.reservation != "" {
+		if b.reservation != "" && ps.spec.Types.Classes[b.class].Units == 0 {
 			v.reserved = min(v.reserved, high)
 		}
 	}
@@ -235,7 +235,7 @@ func (l *launcher) missesReservation(ps *poolState, batch *domainBatch, from int
 		_, classes := ps.spec.Types.Offered(o.row)
 		for _, i := range classes {
 			c := &ps.spec.Types.Classes[i]
-			if c.ReservationID == "" || ps.reservations.left[c.ReservationID] > 0 {
+			if c.Units > 0 || ps.reservations.permits(c) { // without its commitment, a node costs more, and exists
 				continue
 			}
 			for t := range c.Types.All() {

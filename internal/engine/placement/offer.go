@@ -131,8 +131,8 @@ func (ps *poolState) offered(row label.Row) (bitset.Set, []int) { return ps.offe
 func (ps *poolState) offeredTo(b *bin, row label.Row) (bitset.Set, []int) {
 	set, classes := ps.spec.Types.Offered(row)
 	used := func(i int) bool {
-		id := ps.spec.Types.Classes[i].ReservationID
-		return id != "" && id != b.reservation && ps.reservations.left[id] <= 0
+		c := &ps.spec.Types.Classes[i]
+		return c.ReservationID != b.reservation && !ps.reservations.permits(c)
 	}
 	if !slices.ContainsFunc(classes, used) {
 		return set, classes
@@ -301,8 +301,7 @@ func (o *offer) holds(g *model.Group, p typeOffering) bool {
 
 // usedUp reports whether the offering needs a reservation that permits no further node.
 func (ps *poolState) usedUp(p typeOffering) bool {
-	id := ps.spec.Types.Classes[p.class].ReservationID
-	return id != "" && ps.reservations.left[id] <= 0
+	return !ps.reservations.permits(&ps.spec.Types.Classes[p.class])
 }
 
 // beats reports whether an offering at the same or a lower price holds as much as the other.

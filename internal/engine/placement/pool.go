@@ -58,7 +58,7 @@ func newPoolState(snap *model.Snapshot, p *model.Pool, g *offeringCache, reserva
 
 // reserve records how many nodes a reservation permits: the least that any of its offerings states.
 func (ps *poolState) reserve(o model.Offering) {
-	if o.ReservationID == "" {
+	if o.ReservationID == "" || o.Units > 0 {
 		return
 	}
 	count := o.ReservationCount
@@ -66,10 +66,10 @@ func (ps *poolState) reserve(o model.Offering) {
 		count = 0
 	}
 	if ps.reservations.left == nil {
-		ps.reservations.left = map[string]int{}
+		ps.reservations.left = map[string]int64{}
 	}
-	if known, has := ps.reservations.left[o.ReservationID]; !has || count < known {
-		ps.reservations.left[o.ReservationID] = count
+	if known, has := ps.reservations.left[o.ReservationID]; !has || int64(count) < known {
+		ps.reservations.left[o.ReservationID] = int64(count)
 	}
 }
 

@@ -1,0 +1,232 @@
+package model
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+)
+
+// Commitments: a part of the fleet costs less than the list price, up to an amount that is committed to the cloud (Savings
+// Plans, reserved instances, a discount of a contract). An offering that a commitment covers is in the catalog twice: at
+// its list price, and at that of the commitment, as a reservation whose nodes take more or fewer of its units. A planned
+// node is one or the other by FieldCommitment, which no pod and no node has.
+//
+// Existing machines use commitments in the order of their creation, whatever the order in which they are added: a younger
+// machine never changes the price of an older one. The last one may be covered in part. A machine that is being deleted
+// uses none, as it counts for no limit.
+
+// FieldCommitment is a key of the label space, not of any object: the commitment that a planned node is bought with.
+const FieldCommitment = "field:commitment"
+
+const commitmentPrefix = "commitment/"
+
+// CommitmentID returns the ReservationID of the offerings of a commitment. Commitments are used by rank, which has at most
+// four digits.
+func CommitmentID(rank int, name string) string {
+	const digits = "0123456789"
+	text := []byte(commitmentPrefix + "0000/")
+	for at := len(commitmentPrefix) + 3; at >= len(commitmentPrefix); at-- {
+		text[at] = digits[rank%10]
+		rank /= 10
+	}
+	return string(text) + name
+}
+
+// CommitmentName returns the name of the commitment with the ID, and false for the ID of a reservation.
+func CommitmentName(id string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(id, commitmentPrefix)
+	if !ok || len(rest) < 5 {
+		return "", false
+	}
+	return rest[5:], true
+}
+
+// Commitment is how much of a commitment the machines of a snapshot use.
+type Commitment struct {
+	// ID is the ReservationID of its offerings.
+	ID string
+	// PerPrice says that the units are nano-USD per hour, at the price of the commitment. They are millicores otherwise.
+	PerPrice bool
+	// Limit and Used are in units.
+	Limit, Used int64
+	// Machines is how many machines use it.
+	Machines int
+}
+
+// Left returns what is not used.
+func (c *Commitment) Left() int64 { return max(0, c.Limit-c.Used) }
+
+// cover is what a machine pays.
+type cover struct {
+	price int64
+	// uses are the units that it takes, by ID.
+	uses map[string]int64
+}
+
+func (c *cover) equal(d *cover) bool {
+	if c == nil || d == nil {
+		return c == d
+	}
+	return c.price == d.price && maps.Equal(c.uses, d.uses)
+}
+
+// units returns how many units of the class's commitment a machine of the type takes.
+func (c *OfferClass) units(t int) int64 {
+	if c.PerPrice {
+		return c.Price[t]
+	}
+	return c.Units
+}
+
+// freezeCommitments assigns the machines to the commitments, and marks those as dirty whose price changes.
+func (f *freezer) freezeCommitments(s *Snapshot) {
+	before := f.covers
+	f.covers, s.Commitments = nil, f.commitments()
+	if len(s.Commitments) > 0 {
+		f.covers = f.cover(s.Commitments)
+	}
+	if len(before)+len(f.covers) == 0 {
+		return
+	}
+	for name, n := range f.from.nodes {
+		if !before[name].equal(f.covers[name]) && n.frozen != nil {
+			f.dirtyNodes[name] = true
+		}
+	}
+}
+
+// commitments returns those of all catalogs, by ID, with nothing used.
+func (f *freezer) commitments() []*Commitment {
+	byID := map[string]*Commitment{}
+	for _, x := range f.offered {
+		for i := range x.Classes {
+			if c := &x.Classes[i]; c.Units > 0 && byID[c.ReservationID] == nil {
+				byID[c.ReservationID] = &Commitment{ID: c.ReservationID, PerPrice: c.PerPrice, Limit: c.Limit}
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(byID), func(a, b *Commitment) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// cover returns what each machine pays that commitments cover.
+func (f *freezer) cover(commitments []*Commitment) map[string]*cover {
+	records := slices.SortedFunc(maps.Values(f.from.nodes), func(a, b *nodeRecord) int {
+		return cmp.Or(a.spec.Created.Compare(b.spec.Created), strings.Compare(a.spec.Name, b.spec.Name))
+	})
+	covers := map[string]*cover{}
+	for _, n := range records {
+		pool := f.from.pools[n.spec.Pool]
+		if n.spec.Deleting || n.spec.Claim == "" || pool == nil || pool.frozen == nil || pool.frozen.Types == nil {
+			continue
+		}
+		if c := coverOf(n.spec, pool.frozen.Types, commitments); c != nil {
+			covers[n.spec.Name] = c
+		}
+	}
+	return covers
+}
+
+// coverOf takes what the machine needs from the commitments; nil if none covers it.
+func coverOf(spec *NodeSpec, x *TypeIndex, commitments []*Commitment) *cover {
+	at := offeringOf(spec)
+	t, known := x.Lookup(at.instanceType)
+	if !known {
+		return nil
+	}
+	list, uses, rest := int64(0), map[string]int64{}, 1.0
+	paid := 0.0
+	for i := range x.Classes {
+		c := &x.Classes[i]
+		if c.CapacityType != at.capacityType || at.zone != "" && c.Zone != at.zone || c.Price[t] == NoPrice {
+			continue
+		}
+		if c.Units == 0 {
+			list = max(list, c.Price[t])
+			continue
+		}
+		k := slices.IndexFunc(commitments, func(m *Commitment) bool { return m.ID == c.ReservationID })
+		need := int64(float64(rest * float64(c.units(t))))
+		took := min(need, commitments[k].Left())
+		if took <= 0 || uses[c.ReservationID] > 0 { // without a zone, the first one counts
+			continue
+		}
+		commitments[k].Used += took
+		commitments[k].Machines++
+		uses[c.ReservationID] = took
+		share := float64(rest * float64(float64(took)/float64(need)))
+		paid, rest = paid+float64(share*float64(c.Price[t])), rest-share
+	}
+	if len(uses) == 0 {
+		return nil
+	}
+	return &cover{int64(paid + float64(max(0, rest)*float64(list)) + 0.5), uses}
+}
+
+// offeringOf returns what the machine is; of a claim in flight, what is cheapest for it, if it is bought in one capacity
+// type. Its zone may be empty.
+func offeringOf(spec *NodeSpec) machineOffering {
+	if spec.Stage != Launching {
+		return machineOffering{spec.Labels[LabelType], spec.Labels[LabelZone], spec.Labels[LabelCapacityType]}
+	}
+	var at machineOffering
+	for _, r := range spec.Requirements {
+		switch {
+		case len(r.Values) == 0:
+		case r.Key == LabelType:
+			at.instanceType = r.Values[0]
+		case r.Key == LabelCapacityType && len(r.Values) == 1:
+			at.capacityType = r.Values[0]
+		}
+	}
+	return at
+}
+
+// Uses returns the units of commitments that the machine takes, by ID.
+func (n *Node) Uses() map[string]int64 {
+	if n.cover == nil {
+		return nil
+	}
+	return n.cover.uses
+}
+
+// using returns a copy of the commitments with the units of the nodes added (+1) or given back (-1).
+func using(list []*Commitment, sign int64, nodes ...*Node) []*Commitment {
+	if len(list) == 0 {
+		return nil
+	}
+	own := make([]*Commitment, len(list))
+	for i, c := range list {
+		changed := *c
+		for _, n := range nodes {
+			if units := n.Uses()[c.ID]; units > 0 {
+				changed.Used, changed.Machines = changed.Used+sign*units, changed.Machines+int(sign)
+			}
+		}
+		own[i] = &changed
+	}
+	return own
+}
+
+// pay sets the price of a machine that commitments cover. For a claim in flight, that is the least it may cost.
+func (n *Node) pay(price int64) {
+	if len(n.Types) > 0 {
+		n.least.price = price
+		return
+	}
+	n.Price = price
+}
+
+// PinCommitment narrows the row to nodes that are bought with the commitment of the name, or with none if it is "".
+func (s *Snapshot) PinCommitment(row label.Row, name string) {
+	k, known := s.Space.Lookup(FieldCommitment)
+	switch {
+	case !known:
+	case name == "":
+		s.Space.SetOnly(row, k, s.Space.Absent(k))
+	default:
+		s.Space.SetOnly(row, k, s.Space.Atom(k, name))
+	}
+}
