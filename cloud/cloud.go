@@ -185,6 +185,21 @@ type Offering struct {
 	ReservationEnd time.Time `json:",omitzero"`
 	// Requirements are labels beyond zone, capacity type and reservation that apply to this offering only.
 	Requirements []Requirement
+	// Commitments are lower prices that a part of the fleet has. Providers leave them empty: they are of the user's price
+	// rules.
+	Commitments []Commitment `json:",omitzero"`
+}
+
+// Commitment is the price of an offering up to an amount that is committed to the cloud.
+type Commitment struct {
+	// Name is that of the rule, and Rank its place: machines use the commitment of the lowest rank first.
+	Name string
+	Rank int
+	// Price is in USD per hour.
+	Price float64
+	// VCPUs or USD is the limit, in vCPUs or in USD per hour at the price of the commitment; the other is 0.
+	VCPUs float64 `json:",omitzero"`
+	USD   float64 `json:",omitzero"`
 }
 
 // Machine is a machine that the cloud runs.

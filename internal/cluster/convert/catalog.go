@@ -23,6 +23,7 @@ func Catalog(types []cloud.InstanceType, v *Vocabulary) (*model.Catalog, []model
 		}
 		catalog.Types = append(catalog.Types, t)
 	}
+	distinguish(catalog)
 	return catalog, refused
 }
 
@@ -82,10 +83,14 @@ func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, 
 			refused.Field = fmt.Sprintf("%s.offerings[%d].%s", from.Name, i, refused.Field)
 			return t, refused
 		}
-		t.Offerings = append(t.Offerings, model.Offering{
+		listed := model.Offering{
 			Zone: o.Zone, CapacityType: o.CapacityType, Price: price, Available: o.Available, RefusedAt: o.RefusedAt, RetryAt: o.RetryAt,
 			ZoneShifted: o.ZoneShifted, ReservationID: o.ReservationID, ReservationCount: o.ReservationCount, Requirements: v.reserved(reqs, o.ReservationID),
-		})
+		}
+		t.Offerings = append(t.Offerings, listed)
+		for k := range o.Commitments {
+			t.Offerings = append(t.Offerings, committed(listed, &o.Commitments[k], from.Capacity["cpu"]))
+		}
 	}
 	return t, nil
 }

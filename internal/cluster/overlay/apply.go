@@ -175,7 +175,7 @@ func (s *Set) among(o *compiled, ofType facts, t *cloud.InstanceType) []int {
 				return !ofOffering.meets(w)
 			}
 			return !ofType.meets(w)
-		}) {
+		}) && (o.rule == nil || o.rule.Matches(t.Name, &t.Offerings[k])) {
 			list = append(list, k)
 		}
 	}
@@ -211,7 +211,8 @@ func (out *Outcome) apply(p Pool, note func(Change)) (types []cloud.InstanceType
 	ofPool := out.set.ofPool(p.Name, p.Labels)
 	for i := range p.Types {
 		t, price, capacity := out.applyTo(p.Name, ofPool, &p.Types[i], note)
-		if !price && !capacity {
+		committed := out.commit(ofPool, &t, &p.Types[i])
+		if !price && !capacity && !committed {
 			continue
 		}
 		if marks.Price == nil {
@@ -236,7 +237,7 @@ func (out *Outcome) applyTo(pool string, ofPool facts, raw *cloud.InstanceType, 
 	priced, owned := map[int]string{}, map[string]string{}
 	for _, o := range out.winners {
 		offerings := out.set.among(o, ofType, raw)
-		if len(offerings) == 0 {
+		if len(offerings) == 0 || o.limited() {
 			continue
 		}
 		for _, k := range offerings {

@@ -15,6 +15,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 )
 
 // compiled is one valid overlay.
@@ -30,6 +31,9 @@ type compiled struct {
 	// available with that of the overlay.
 	adjusts, opens bool
 	adjust         func(usd float64) float64
+	// rule is a rule of the price file, nil for a NodeOverlay, and rank its place.
+	rule *pricerule.Rule
+	rank int
 	// capacity in the units of cloud.InstanceType.
 	capacity  map[string]int64
 	resources []string // the keys of capacity, sorted
@@ -78,11 +82,21 @@ func compile(object *karpv1alpha1.NodeOverlay, rules karpv1.LabelRules) (o *comp
 	if object.Spec.Weight != nil {
 		o.weight = *object.Spec.Weight
 	}
+	if problem := o.require(object.Spec.Requirements, rules); problem != "" {
+		return nil, "spec." + problem
+	}
+	if problem := o.readPrice(&object.Spec); problem != "" {
+		return nil, problem
+	}
+	return o, o.readCapacity(object.Spec.Capacity)
+}
+
+// require reads the requirements, or returns which of them is invalid.
+func (o *compiled) require(list []karpv1alpha1.Requirement, rules karpv1.LabelRules) (problem string) {
 	wants := map[string]cloud.Values{}
-	for i, r := range object.Spec.Requirements {
-		at := fmt.Sprintf("spec.requirements[%d]", i)
+	for i, r := range list {
 		if problem := checkRequirement(r, rules); problem != "" {
-			return nil, at + problem
+			return fmt.Sprintf("requirements[%d]%s", i, problem)
 		}
 		key := rules.Key(r.Key)
 		values, seen := wants[key]
@@ -98,10 +112,7 @@ func compile(object *karpv1alpha1.NodeOverlay, rules karpv1.LabelRules) (o *comp
 	for _, key := range slices.Sorted(maps.Keys(wants)) {
 		o.wants = append(o.wants, want{key, wants[key]})
 	}
-	if problem := o.readPrice(&object.Spec); problem != "" {
-		return nil, problem
-	}
-	return o, o.readCapacity(object.Spec.Capacity)
+	return ""
 }
 
 func checkRequirement(r karpv1alpha1.Requirement, rules karpv1.LabelRules) string {

@@ -76,7 +76,9 @@ func (s *Set) reports(out *Outcome, pools []Pool, conflicts map[string]*conflict
 		list = append(list, Report{Name: name, Reason: karpv1alpha1.ReasonConflict, Message: c.String()})
 	}
 	for name, t := range tallies {
-		list = append(list, Report{Name: name, Message: t.String(len(pools)), PriceTypes: len(t.priced), CapacityTypes: len(t.resized)})
+		if !strings.HasPrefix(name, rulePrefix) {
+			list = append(list, Report{Name: name, Message: t.String(len(pools)), PriceTypes: len(t.priced), CapacityTypes: len(t.resized)})
+		}
 	}
 	slices.SortFunc(list, func(a, b Report) int { return strings.Compare(a.Name, b.Name) })
 	return list

@@ -32,7 +32,7 @@ func TestShortage(t *testing.T) {
 			one("m5.small", 1000, refused("a", "on-demand", 0)),
 			one("m5.large", 2000, refused("a", "on-demand", 0), refused("a", "spot", time.Minute), refused("b", "on-demand", 2*time.Minute)),
 			one("m5.xlarge", 4000, refused("a", "on-demand", 0), model.Offering{Zone: "a", CapacityType: "spot"}), // without a price
-			one("c5.large", 2000, refused("d", "spot", 7*time.Minute)), // avoided for ten minutes, not refused
+			one("c5.large", 2000, refused("d", "spot", 7*time.Minute)),                                            // avoided for ten minutes, not refused
 			one("r5.large", 4000,
 				model.Offering{Zone: "c", CapacityType: "on-demand", Price: 1, RetryAt: at.Add(time.Hour), ZoneShifted: true},
 				model.Offering{Zone: "c", CapacityType: "spot", Price: 1, RetryAt: at.Add(time.Hour), ZoneShifted: true}),

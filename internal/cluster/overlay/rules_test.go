@@ -1,0 +1,96 @@
+package overlay
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
+)
+
+// withRules applies a price file beside NodeOverlays to two types of two capacity types, and returns prices and
+// commitments by offering.
+func withRules(t *testing.T, file string, overlays ...*karpv1alpha1.NodeOverlay) map[string]cloud.Offering {
+	t.Helper()
+	rules, err := pricerule.Parse("prices.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := New(overlays, karpv1.CoreRules(), "").WithRules(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Pool{Name: "default"}
+	for _, name := range []string{"m7g.large", "m7i.large"} {
+		p.Types = append(p.Types, cloud.InstanceType{Name: name, Offerings: []cloud.Offering{
+			{Zone: "us-east-1a", CapacityType: "on-demand", Price: 0.1, Available: true},
+			{Zone: "us-east-1a", CapacityType: "spot", Price: 0.04, Available: true}}})
+	}
+	types, _ := set.Resolve([]Pool{p}).Apply(p)
+	got := map[string]cloud.Offering{}
+	for i := range types {
+		for k := range types[i].Offerings {
+			got[types[i].Name+" "+types[i].Offerings[k].CapacityType] = types[i].Offerings[k]
+		}
+	}
+	return got
+}
+
+func TestRules(t *testing.T) {
+	price := "0.07"
+	overlay := &karpv1alpha1.NodeOverlay{}
+	overlay.Name = "all"
+	overlay.Spec.Price = &price
+	got := withRules(t, `
+rules:
+- {name: first, families: [m7g], factor: 0.5, upTo: {vCPUs: 8}}
+- {name: second, capacityTypes: [on-demand], factor: 0.9, upTo: {usdPerHour: 2}}
+- {name: contract, families: [m7g], factor: 0.75}
+- {name: never, families: [m7g], factor: 0.1}
+`, overlay)
+	first := cloud.Commitment{Name: "first", Rank: 0, Price: 0.05, VCPUs: 8}
+	second := cloud.Commitment{Name: "second", Rank: 1, Price: 0.09, USD: 2}
+	offering := func(capacityType string, price float64, of ...cloud.Commitment) cloud.Offering {
+		return cloud.Offering{Zone: "us-east-1a", CapacityType: capacityType, Price: price, Available: true, Commitments: of}
+	}
+	want := map[string]cloud.Offering{
+		"m7g.large on-demand": offering("on-demand", 0.1*0.75, first, second),
+		"m7g.large spot":      offering("spot", 0.04*0.75),
+		"m7i.large on-demand": offering("on-demand", 0.07, second),
+		"m7i.large spot":      offering("spot", 0.07),
+	}
+	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })); diff != "" {
+		t.Errorf("offerings (-want +got):\n%s", diff)
+	}
+}
+
+// TestRuleThatMatchesNothing: the types are the very same slice, so that plans are the same.
+func TestRuleThatMatchesNothing(t *testing.T) {
+	rules, err := pricerule.Parse("p", []byte(`rules: [{name: a, families: [x9], factor: 0.5, upTo: {vCPUs: 8}}, {name: b, families: [x9], price: 1}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := New(nil, karpv1.CoreRules(), "").WithRules(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Pool{Name: "default", Types: []cloud.InstanceType{{Name: "m7g.large", Offerings: []cloud.Offering{{CapacityType: "on-demand"}}}}}
+	if types, _ := set.Resolve([]Pool{p}).Apply(p); &types[0] != &p.Types[0] {
+		t.Error("the types were copied")
+	}
+}
+
+func TestRuleWithInvalidRequirement(t *testing.T) {
+	rules, err := pricerule.Parse("p", []byte(`rules: [{name: a, factor: 1, requirements: [{key: "a b", operator: Exists}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = New(nil, karpv1.CoreRules(), "").WithRules(rules)
+	if err == nil || !strings.HasPrefix(err.Error(), `rules[0].requirements[0].key: "a b" is not a label key`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,128 @@
+package pricerule
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+)
+
+// The bounds of what is plausible: nearly every value beyond them is a misprint.
+const (
+	maxFactor = 10
+	maxPrice  = 1000 // USD per hour; no instance costs as much
+	maxLimit  = 1e7  // vCPUs, or USD per hour
+	// MaxRules is how many rules a file may have. Each is compared with every offering.
+	MaxRules = 1000
+)
+
+// Parse reads a price file in YAML or JSON; name is for errors.
+func Parse(name string, data []byte) ([]Rule, error) {
+	var file struct {
+		Rules []Rule `json:"rules"`
+	}
+	if err := yaml.UnmarshalStrict(data, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w; want rules: with a list of rules", name, err)
+	}
+	if len(file.Rules) > MaxRules {
+		return nil, fmt.Errorf("%s: rules: %d; want %d at most", name, len(file.Rules), MaxRules)
+	}
+	names := map[string]int{}
+	for i := range file.Rules {
+		r := &file.Rules[i]
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("%s: rules[%d]%w", name, i, err)
+		}
+		if first, known := names[r.Name]; known {
+			return nil, fmt.Errorf("%s: rules[%d].name: %q is the name of rules[%d]; want another one", name, i, r.Name, first)
+		}
+		names[r.Name] = i
+		r.complete()
+	}
+	return file.Rules, nil
+}
+
+func (r *Rule) check() error {
+	if problems := validation.IsDNS1123Label(r.Name); len(problems) > 0 {
+		return fmt.Errorf(".name: %q; want lower case letters, digits and hyphens, such as savings-plan", r.Name)
+	}
+	for _, list := range []struct {
+		field    string
+		patterns []string
+	}{{"instanceTypes", r.InstanceTypes}, {"families", r.Families}, {"sizes", r.Sizes}, {"zones", r.Zones}} {
+		if err := checkPatterns(list.field, list.patterns); err != nil {
+			return err
+		}
+	}
+	for i, value := range r.CapacityTypes {
+		known := []string{karpv1.CapacityTypeOnDemand, karpv1.CapacityTypeSpot, karpv1.CapacityTypeReserved}
+		if !slices.Contains(known, value) {
+			return fmt.Errorf(".capacityTypes[%d]: %q; want one of %s", i, value, strings.Join(known, ", "))
+		}
+	}
+	for i, value := range r.Regions {
+		if value == "" || strings.ContainsAny(value, "*?[") {
+			return fmt.Errorf(".regions[%d]: %q; want the name of a region, such as us-east-1 (zones may be patterns)", i, value)
+		}
+	}
+	return cmpErr(r.checkPrice(), r.checkLimit())
+}
+
+func checkPatterns(field string, patterns []string) error {
+	for i, pattern := range patterns {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return fmt.Errorf(".%s[%d]: %q; want a name or a pattern with * and ?, such as m7g.* for instanceTypes", field, i, pattern)
+		}
+	}
+	return nil
+}
+
+func cmpErr(list ...error) error {
+	for _, err := range list {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Rule) checkPrice() error {
+	switch {
+	case r.Factor == nil && r.Price == nil:
+		return fmt.Errorf(": neither factor nor price; want one of them, such as factor: 0.72")
+	case r.Factor != nil && r.Price != nil:
+		return fmt.Errorf(".price: %v beside factor %v; want one of them", *r.Price, *r.Factor)
+	case r.Factor != nil && !within(*r.Factor, maxFactor):
+		return fmt.Errorf(".factor: %v; want 0 to %d, the part of the price that is paid", *r.Factor, maxFactor)
+	case r.Price != nil && !within(*r.Price, maxPrice):
+		return fmt.Errorf(".price: %v; want 0 to %d USD per hour", *r.Price, maxPrice)
+	}
+	return nil
+}
+
+func (r *Rule) checkLimit() error {
+	l := r.UpTo
+	switch {
+	case l == nil:
+		return nil
+	case (l.VCPUs == 0) == (l.USDPerHour == 0):
+		return fmt.Errorf(".upTo: vCPUs %v and usdPerHour %v; want one of them, above 0", l.VCPUs, l.USDPerHour)
+	case !within(l.VCPUs, maxLimit):
+		return fmt.Errorf(".upTo.vCPUs: %v; want more than 0, and %.0f at most", l.VCPUs, maxLimit)
+	case !within(l.USDPerHour, maxLimit):
+		return fmt.Errorf(".upTo.usdPerHour: %v; want more than 0, and %.0f at most", l.USDPerHour, maxLimit)
+	case len(r.CapacityTypes) > 0 && !slices.Equal(r.CapacityTypes, []string{karpv1.CapacityTypeOnDemand}):
+		return fmt.Errorf(".capacityTypes: %q with upTo; want on-demand alone, what a commitment pays for", r.CapacityTypes)
+	case l.USDPerHour > 0 && (r.Price != nil && *r.Price == 0 || r.Factor != nil && *r.Factor == 0):
+		return fmt.Errorf(".upTo.usdPerHour: %v at a price of 0; want vCPUs, or a price above 0", l.USDPerHour)
+	}
+	return nil
+}
+
+func within(value, most float64) bool { return value >= 0 && value <= most && !math.IsNaN(value) }

@@ -1,0 +1,73 @@
+package pricerule
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/cloud"
+)
+
+func TestParseErrors(t *testing.T) {
+	for _, test := range []struct{ name, file, want string }{
+		{"unknown field", "rules: [{name: a, factr: 1}]", `p.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "factr"; want rules: with a list of rules`},
+		{"no name", "rules: [{factor: 1}]", `p.yaml: rules[0].name: ""; want lower case letters, digits and hyphens, such as savings-plan`},
+		{"same name", "rules: [{name: a, factor: 1}, {name: a, factor: 1}]", `p.yaml: rules[1].name: "a" is the name of rules[0]; want another one`},
+		{"no price", "rules: [{name: a, factor: 1}, {name: b}]", `p.yaml: rules[1]: neither factor nor price; want one of them, such as factor: 0.72`},
+		{"both", "rules: [{name: a, factor: 1, price: 2}]", `p.yaml: rules[0].price: 2 beside factor 1; want one of them`},
+		{"percent", "rules: [{name: a, factor: 72}]", `p.yaml: rules[0].factor: 72; want 0 to 10, the part of the price that is paid`},
+		{"negative", "rules: [{name: a, price: -0.1}]", `p.yaml: rules[0].price: -0.1; want 0 to 1000 USD per hour`},
+		{"pattern", "rules: [{name: a, factor: 1, families: ['m[']}]", `p.yaml: rules[0].families[0]: "m["; want a name or a pattern with * and ?, such as m7g.* for instanceTypes`},
+		{"capacity type", "rules: [{name: a, factor: 1, capacityTypes: [ondemand]}]", `p.yaml: rules[0].capacityTypes[0]: "ondemand"; want one of on-demand, spot, reserved`},
+		{"region", "rules: [{name: a, factor: 1, regions: [us-*]}]", `p.yaml: rules[0].regions[0]: "us-*"; want the name of a region, such as us-east-1 (zones may be patterns)`},
+		{"two limits", "rules: [{name: a, factor: 1, upTo: {vCPUs: 1, usdPerHour: 1}}]", `p.yaml: rules[0].upTo: vCPUs 1 and usdPerHour 1; want one of them, above 0`},
+		{"no limit", "rules: [{name: a, factor: 1, upTo: {}}]", `p.yaml: rules[0].upTo: vCPUs 0 and usdPerHour 0; want one of them, above 0`},
+		{"negative limit", "rules: [{name: a, factor: 1, upTo: {vCPUs: -4}}]", `p.yaml: rules[0].upTo.vCPUs: -4; want more than 0, and 10000000 at most`},
+		{"spot commitment", "rules: [{name: a, factor: 1, capacityTypes: [spot], upTo: {vCPUs: 4}}]",
+			`p.yaml: rules[0].capacityTypes: ["spot"] with upTo; want on-demand alone, what a commitment pays for`},
+		{"free USD", "rules: [{name: a, price: 0, upTo: {usdPerHour: 4}}]", `p.yaml: rules[0].upTo.usdPerHour: 4 at a price of 0; want vCPUs, or a price above 0`},
+		{"too many", "rules: [" + strings.Repeat("{name: a, factor: 1},", MaxRules+1) + "]", "p.yaml: rules: 1001; want 1000 at most"},
+	} {
+		_, err := Parse("p.yaml", []byte(test.file))
+		if err == nil {
+			t.Errorf("%s: no error", test.name)
+			continue
+		}
+		if diff := cmp.Diff(test.want, err.Error()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	rules, err := Parse("p.yaml", []byte(`
+rules:
+- {name: family, families: [m7g, c7*], factor: 0.5}
+- {name: size, sizes: ["*xlarge"], zones: ["us-east-1?"], factor: 0.5}
+- {name: region, regions: [us-east-1], capacityTypes: [spot], factor: 0.5}
+- {name: limited, instanceTypes: ["m7g.*"], factor: 0.5, upTo: {vCPUs: 8}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ typeName, zone, capacityType, want string }{
+		{"m7g.large", "us-east-1a", "on-demand", "family limited"},
+		{"m7gd.large", "us-east-1a", "on-demand", ""},
+		{"c7i-flex.xlarge", "us-east-1a", "spot", "family size region"},
+		{"m7g.large", "us-east-1a", "spot", "family region"},
+		{"r7g.large", "us-east-10a", "spot", ""},
+		{"r7g.large", "us-east-1-bos-1a", "spot", "region"},
+		{"r7g.2xlarge", "us-east-1b", "on-demand", "size"},
+	} {
+		var got []string
+		for i := range rules {
+			if rules[i].Matches(test.typeName, &cloud.Offering{Zone: test.zone, CapacityType: test.capacityType}) {
+				got = append(got, rules[i].Name)
+			}
+		}
+		if text := strings.Join(got, " "); text != test.want {
+			t.Errorf("%s in %s as %s: %q, want %q", test.typeName, test.zone, test.capacityType, text, test.want)
+		}
+	}
+}

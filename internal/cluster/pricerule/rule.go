@@ -1,0 +1,96 @@
+// Package pricerule reads the price file: the user's own prices, and what is committed to the cloud.
+//
+//	rules:
+//	- name: compute-savings-plan
+//	  families: [m7g, c7g]
+//	  factor: 0.66
+//	  upTo: {usdPerHour: 10}
+//	- name: contract
+//	  factor: 0.95
+//
+// The first rule without upTo that matches an offering sets its price. A rule with upTo is a commitment: up to that amount,
+// machines of matching offerings have its price. Package overlay applies the rules, before all NodeOverlays, and
+// engine/model counts what commitments cover.
+//
+// An error names the file, the rule and the field, the value, and what would be right.
+//
+// The package is a function of its input: no clients, no clocks, no I/O. It does not know how prices are used.
+package pricerule
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
+	"github.com/karpenter-go/karpenter/cloud"
+)
+
+// Rule is one rule of a price file. All of its lists must match; an empty list matches everything.
+type Rule struct {
+	// Name is a DNS label, unique in the file.
+	Name string `json:"name"`
+	// InstanceTypes, Families and Sizes are patterns of names, of the part before the dot, and of the part after it, in the
+	// syntax of path.Match: m7g.*, c*, *xlarge.
+	InstanceTypes []string `json:"instanceTypes,omitempty"`
+	Families      []string `json:"families,omitempty"`
+	Sizes         []string `json:"sizes,omitempty"`
+	// CapacityTypes are on-demand, spot or reserved; on-demand only if the rule has a limit and none are named.
+	CapacityTypes []string `json:"capacityTypes,omitempty"`
+	// Regions are names of regions, Zones patterns of zones.
+	Regions []string `json:"regions,omitempty"`
+	Zones   []string `json:"zones,omitempty"`
+	// Requirements are those of a NodeOverlay.
+	Requirements []karpv1alpha1.Requirement `json:"requirements,omitempty"`
+	// Factor of the provider's price, or Price in USD per hour.
+	Factor *float64 `json:"factor,omitempty"`
+	Price  *float64 `json:"price,omitempty"`
+	// UpTo limits the rule.
+	UpTo *Limit `json:"upTo,omitempty"`
+}
+
+// Limit is the amount of a commitment, in one of two units.
+type Limit struct {
+	VCPUs float64 `json:"vCPUs,omitempty"`
+	// USDPerHour is at the price of the rule, not the list price.
+	USDPerHour float64 `json:"usdPerHour,omitempty"`
+}
+
+// Matches reports whether the rule applies to an offering, apart from its requirements.
+func (r *Rule) Matches(typeName string, o *cloud.Offering) bool {
+	family, size, _ := strings.Cut(typeName, ".")
+	return matches(r.InstanceTypes, typeName) && matches(r.Families, family) && matches(r.Sizes, size) &&
+		(len(r.CapacityTypes) == 0 || slices.Contains(r.CapacityTypes, o.CapacityType)) &&
+		(len(r.Regions) == 0 || slices.ContainsFunc(r.Regions, func(region string) bool { return inRegion(o.Zone, region) })) &&
+		matches(r.Zones, o.Zone)
+}
+
+// inRegion reports whether the zone is the region with a letter or a local zone's name after it, as us-east-1a and
+// us-east-1-bos-1a.
+func inRegion(zone, region string) bool {
+	rest, within := strings.CutPrefix(zone, region)
+	return within && (rest == "" || rest[0] < '0' || rest[0] > '9')
+}
+
+func matches(patterns []string, name string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
+		matched, _ := path.Match(pattern, name)
+		return matched
+	})
+}
+
+// Of returns the price of the rule for an offering with the provider's price, both in USD per hour.
+func (r *Rule) Of(usd float64) float64 {
+	if r.Price != nil {
+		return *r.Price
+	}
+	return usd * *r.Factor
+}
+
+// complete sets the defaults.
+func (r *Rule) complete() {
+	if r.UpTo != nil && len(r.CapacityTypes) == 0 {
+		r.CapacityTypes = []string{karpv1.CapacityTypeOnDemand}
+	}
+}
