@@ -288,6 +288,11 @@ var importRules = []importRule{
 		because: "what a class sells is worked out from facts; who has a client fetches them",
 	},
 	{
+		from:    "./internal/cloud/aws/expression",
+		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/...", "github.com/aws/..."},
+		because: "an expression maps numbers to a number; which type they are of, and what the result is for, is decided elsewhere",
+	},
+	{
 		from:    "./internal/cloud/aws/call",
 		never:   []string{"./...", "k8s.io/...", "sigs.k8s.io/...", "github.com/aws/aws-sdk-go-v2/service/..."},
 		because: "a call is the same for every service and every caller",
@@ -301,7 +306,8 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cloud/aws/class",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud/aws/discovery", "./internal/cloud/aws/launch", "./internal/cloud/aws/userdata"},
+		except: []string{"./internal/cloud/aws/discovery", "./internal/cloud/aws/expression", "./internal/cloud/aws/launch",
+			"./internal/cloud/aws/userdata"},
 		because: "the controller of classes says what is wrong with them, for which it tries a launch as package launch makes it; what is launched is not its business",
 	},
 	{

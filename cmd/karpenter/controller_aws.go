@@ -34,6 +34,7 @@ type awsOptions struct {
 	zonalShift                             bool
 	amiRefresh, subnetRefresh              time.Duration
 	gates                                  string
+	kubeletExpressions                     bool // the gate NodeClassCEL
 	instanceProfile                        string
 }
 
@@ -54,7 +55,7 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
 	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
 	f.StringVar(&a.instanceProfile, "default-instance-profile", "", "aws: instance profile of Provisioners and AWSNodeTemplates that name none")
-	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: accepted; not supported yet)")
+	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: expressions in spec.kubelet of EC2NodeClasses)")
 }
 
 // errNoClusterName may be resolved by settings of versions before v1, which are stored in the cluster.
@@ -92,8 +93,8 @@ func (a *awsOptions) readGates() (notes []string, err error) {
 			return nil, cli.UsageErrorf("--aws-feature-gates: %q, want Name=true or Name=false", item)
 		case name != "NodeClassCEL":
 			notes = append(notes, "AWS feature gate "+name+" is not known and ignored")
-		case on:
-			notes = append(notes, "AWS feature gate NodeClassCEL is on, which is accepted but not supported yet")
+		default:
+			a.kubeletExpressions = on
 		}
 	}
 	return notes, nil
@@ -124,6 +125,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	provider, err := aws.New(aws.Options{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Clients: clients, Kubernetes: kubernetes, Cluster: a.clusterName, Region: cfg.Region,
 		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
+		KubeletExpressions: a.kubeletExpressions,
 		Selection: w.o.selection, IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, OpenReservations: !w.o.on.On(gates.ReservedCapacity),
 		ZonalShift: a.zonalShift,
 		Lifetimes:  discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},

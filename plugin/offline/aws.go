@@ -102,6 +102,9 @@ func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool
 	for _, sentence := range ignored {
 		o.assume(sentence)
 	}
+	if found.object != nil && !found.live && len(found.object.Spec.Kubelet.Expressions()) > 0 {
+		o.assume(fmt.Sprintf("%s %s has expressions in spec.kubelet: the feature gate NodeClassCEL is taken to be on", awsv1.Kind, name))
+	}
 	switch {
 	case found.wrong != nil:
 		err = fmt.Errorf("%s %s: %w", awsv1.Kind, name, found.wrong)

@@ -76,14 +76,11 @@ func TestNotYetActedOn(t *testing.T) {
 			SystemReserved: map[string]string{"cpu": "vcpus * 10"},
 		},
 	}
-	const expression = " is an expression, which is accepted but not supported yet; use numbers and quantities"
 	want := []string{
 		"spec.capacityReservationSelectorTerms is accepted but not supported yet: no instance is launched into capacity reservations, which " +
 			"are paid for as well",
 		"blocks: spec.placementGroupSelector is accepted but not supported yet; remove it to launch machines outside of the placement group",
-		"blocks: spec.amiFamily is Windows2022, which is accepted but not supported yet; use AL2023, Bottlerocket or Custom",
-		"blocks: spec.kubelet.kubeReserved.memory" + expression, "blocks: spec.kubelet.maxPods" + expression,
-		"blocks: spec.kubelet.systemReserved.cpu" + expression}
+		"blocks: spec.amiFamily is Windows2022, which is accepted but not supported yet; use AL2023, Bottlerocket or Custom"}
 	var got []string
 	for _, field := range class.NotYetActedOn() {
 		got = append(got, map[bool]string{true: "blocks: "}[field.Blocks]+field.String())
@@ -91,8 +88,16 @@ func TestNotYetActedOn(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("not supported yet (-want +got):\n%s", diff)
 	}
-	if got, want := class.NotYetActedOnAt("spec.kubelet.kube"), "spec.kubelet.kubeReserved.memory"+expression; got != want {
-		t.Errorf("of the kubelet: %q, want %q", got, want)
+	if got := class.NotYetActedOnAt("spec.placement"); got != strings.TrimPrefix(want[1], "blocks: ") {
+		t.Errorf("of the placement group: %q, want %q", got, want[1])
+	}
+	wantExpressions := []Expression{{FieldKubeReserved, "memory", "11 * max_pods"}, {FieldMaxPods, "", "max_pods / 2"},
+		{FieldSystemReserved, "cpu", "vcpus * 10"}}
+	if diff := cmp.Diff(wantExpressions, class.Spec.Kubelet.Expressions()); diff != "" {
+		t.Errorf("expressions (-want +got):\n%s", diff)
+	}
+	if got := wantExpressions[0].Path() + " " + wantExpressions[1].Path(); got != "spec.kubelet.kubeReserved.memory spec.kubelet.maxPods" {
+		t.Errorf("paths %q", got)
 	}
 	if _, ok := Reserved(class.Spec.Kubelet.KubeReserved)["memory"]; ok {
 		t.Error("an expression is returned as an amount")

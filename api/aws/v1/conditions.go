@@ -28,6 +28,8 @@ const (
 	ReasonInvalidKubeletConfiguration         = "InvalidKubeletConfiguration"
 	ReasonUnsupportedKubeletConfiguration     = "UnsupportedKubeletConfiguration" // not supported by this image family
 	ReasonKubeletExpressionsDisabled          = "KubeletExpressionsDisabled"
+	ReasonKubeletExpressionInvalid            = "KubeletExpressionInvalid"
+	ReasonKubeletExpressionEvaluationFailed   = "KubeletExpressionEvaluationFailed" // for an instance type of the class
 	ReasonDependenciesNotReady                = "DependenciesNotReady"
 	ReasonTagValidationFailed                 = "TagValidationFailed"
 	ReasonInvalidAnnotation                   = "InvalidAnnotation"     // not upstream: of an annotation that only this project defines

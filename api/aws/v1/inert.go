@@ -35,10 +35,6 @@ func (c *EC2NodeClass) NotYetActedOn() []Inert {
 		fields = append(fields, Inert{Field: "spec.amiFamily", Blocks: true,
 			Text: fmt.Sprintf("is %s, which is accepted but not supported yet; use AL2023, Bottlerocket or Custom", family)})
 	}
-	for _, path := range c.Spec.Kubelet.Expressions() {
-		fields = append(fields, Inert{Field: "spec." + path, Blocks: true,
-			Text: "is an expression, which is accepted but not supported yet; use numbers and quantities"})
-	}
 	return fields
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,8 +21,8 @@ import (
 // node, or are supported by every image family. Other fields are passed unchanged to image families that accept a
 // complete configuration (AL2023).
 //
-// MaxPods and the values of KubeReserved and SystemReserved may also be CEL expressions. Expressions are accepted, but
-// not yet implemented.
+// MaxPods and the values of KubeReserved and SystemReserved may also be CEL expressions, if the feature gate NodeClassCEL
+// is on.
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:XValidation:message="imageGCHighThresholdPercent must be greater than imageGCLowThresholdPercent",rule="!has(self.imageGCHighThresholdPercent) || !has(self.imageGCLowThresholdPercent) || self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent"
 // +kubebuilder:validation:XValidation:message="each key of evictionSoft needs one in evictionSoftGracePeriod",rule="!has(self.evictionSoft) || self.evictionSoft.all(k, has(self.evictionSoftGracePeriod) && k in self.evictionSoftGracePeriod)"
@@ -220,23 +221,46 @@ func Reserved(entries map[string]string) map[string]resource.Quantity {
 	return amounts
 }
 
-// Expressions returns the sorted paths, relative to the spec, of settings that are CEL expressions instead of
-// numbers or amounts.
-func (k *KubeletConfiguration) Expressions() []string {
+// Expression is a setting of the kubelet that is a CEL expression instead of a number or an amount.
+// +kubebuilder:object:generate=false
+type Expression struct {
+	// Field is one of the constants below. Resource is the key in a map, and empty for maxPods.
+	Field, Resource string
+	Text            string
+}
+
+// Fields of the kubelet's settings that may be expressions.
+const (
+	FieldMaxPods        = "maxPods"
+	FieldKubeReserved   = "kubeReserved"
+	FieldSystemReserved = "systemReserved"
+)
+
+// Path returns the path of the setting in the class, such as spec.kubelet.kubeReserved.cpu.
+func (e Expression) Path() string {
+	path := "spec.kubelet." + e.Field
+	if e.Resource != "" {
+		path += "." + e.Resource
+	}
+	return path
+}
+
+// Expressions returns the settings that are expressions, in the order of their paths.
+func (k *KubeletConfiguration) Expressions() []Expression {
 	if k == nil {
 		return nil
 	}
-	var paths []string
-	if _, isNumber := k.MaxPodsNumber(); k.MaxPods != nil && !isNumber {
-		paths = append(paths, "kubelet.maxPods")
-	}
-	for name, entries := range map[string]map[string]string{"kubeReserved": k.KubeReserved, "systemReserved": k.SystemReserved} {
+	var list []Expression
+	for name, entries := range map[string]map[string]string{FieldKubeReserved: k.KubeReserved, FieldSystemReserved: k.SystemReserved} {
 		for key, text := range entries {
 			if _, err := karpv1.ParseQuantity(text); err != nil {
-				paths = append(paths, "kubelet."+name+"."+key)
+				list = append(list, Expression{name, key, text})
 			}
 		}
 	}
-	slices.Sort(paths)
-	return paths
+	if _, isNumber := k.MaxPodsNumber(); k.MaxPods != nil && !isNumber {
+		list = append(list, Expression{Field: FieldMaxPods, Text: k.MaxPods.StrVal})
+	}
+	slices.SortFunc(list, func(a, b Expression) int { return strings.Compare(a.Path(), b.Path()) })
+	return list
 }

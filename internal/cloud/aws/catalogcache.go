@@ -14,6 +14,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/expression"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
@@ -58,7 +59,7 @@ type offeringsVersion struct {
 func newCatalogCache(p *Provider, instanceTypes []catalog.Type) *catalogCache {
 	s := &catalogCache{
 		settings: instance.Settings{Region: p.opts.Region, MemoryOverheadPercent: p.opts.MemoryOverheadPercent,
-			ReservedENIs: p.opts.ReservedENIs},
+			ReservedENIs: p.opts.ReservedENIs, KubeletExpressions: p.opts.KubeletExpressions, Programs: expression.NewCache(p.opts.Clock.Now)},
 		memory: p.memory, prices: p.prices, unavailable: p.unavailable, now: p.opts.Clock.Now, entries: map[types.UID]map[string]*cacheEntry{},
 	}
 	s.setTypes(instanceTypes)

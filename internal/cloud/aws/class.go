@@ -139,6 +139,15 @@ func (p *Provider) typesOf(ctx context.Context, class *awsv1.EC2NodeClass) (clas
 	return p.catalogs.typesFor(class, facts.IPv6)
 }
 
+// evaluate returns why an expression of the class has no valid result for one of its types, and "" if all have.
+func (p *Provider) evaluate(ctx context.Context, class *awsv1.EC2NodeClass) (failure string, err error) {
+	offered, err := p.typesOf(ctx, class)
+	if err != nil {
+		return "", err
+	}
+	return offered.typeSet.Failure(), nil
+}
+
 // Catalog implements cloud.Provider. The contents of the types are shared and must not be modified.
 func (p *Provider) Catalog(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))

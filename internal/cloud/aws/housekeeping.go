@@ -27,9 +27,9 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	}
 	reconciler := &class.Reconciler{
 		Client: p.opts.Client, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, IsolatedVPC: p.opts.IsolatedVPC,
-		ReservedENIs: p.opts.ReservedENIs,
-		Now:          p.opts.Clock.Now,
-		UserData:     p.opts.Observer.UserData,
+		ReservedENIs: p.opts.ReservedENIs, KubeletExpressions: p.opts.KubeletExpressions, Evaluate: p.evaluate,
+		Now:      p.opts.Clock.Now,
+		UserData: p.opts.Observer.UserData,
 		Emit: func(class *awsv1.EC2NodeClass, reason, message string) {
 			p.opts.Observer.Event(class, interruption.Event{Reason: reason, Message: message})
 		},

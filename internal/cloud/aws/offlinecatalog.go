@@ -14,6 +14,7 @@ import (
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/expression"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
@@ -44,6 +45,8 @@ type OfflineCatalog struct {
 	opts   OfflineOptions
 	memory *instance.Memory
 	prices *instance.Prices
+	// programs are the compiled expressions. The feature gate for them is taken to be on.
+	programs *expression.Cache
 
 	mu     sync.Mutex
 	types  []catalog.Type
@@ -54,7 +57,7 @@ type OfflineCatalog struct {
 
 // NewOfflineCatalog returns a OfflineCatalog with the embedded data.
 func NewOfflineCatalog(opts OfflineOptions) *OfflineCatalog {
-	s := &OfflineCatalog{opts: opts, memory: instance.NewMemory(), prices: instance.NewPrices(opts.Region, catalog.Load())}
+	s := &OfflineCatalog{opts: opts, memory: instance.NewMemory(), programs: expression.NewCache(time.Now), prices: instance.NewPrices(opts.Region, catalog.Load())}
 	s.setTypes(catalog.Load().Types)
 	return s
 }
@@ -140,10 +143,14 @@ func (s *OfflineCatalog) zones(given []string) []string {
 func (s *OfflineCatalog) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
 	facts := instance.ClassOf(class)
 	settings := instance.Settings{Region: s.opts.Region, MemoryOverheadPercent: s.opts.MemoryOverheadPercent,
-		ReservedENIs: s.opts.ReservedENIs, IPv6: s.opts.IPv6}
+		ReservedENIs: s.opts.ReservedENIs, IPv6: s.opts.IPv6, KubeletExpressions: true, Programs: s.programs}
 	typeSet, err := instance.NewTypeSet(s.typesFor(&facts), &facts, &settings, s.memory.Least)
 	if err != nil {
 		return nil, err
+	}
+	if failure := typeSet.Failure(); failure != "" {
+		return nil, &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name},
+			Reason: awsv1.ReasonKubeletExpressionEvaluationFailed, Message: failure}
 	}
 	return typeSet.Catalog(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
 		Unavailable: func(instance.Offer) time.Time { return time.Time{} }}), nil

@@ -45,6 +45,8 @@ type Options struct {
 	// (--reserved-enis).
 	MemoryOverheadPercent float64
 	ReservedENIs          int64
+	// KubeletExpressions means that the feature gate NodeClassCEL is on.
+	KubeletExpressions bool
 	// Queue is the name of the SQS interruption queue (--interruption-queue). No queue is read when it is empty.
 	Queue string
 	// Selection is of this controller's claims (--pool-selector). Failing status checks of other machines are not its.

@@ -82,6 +82,9 @@ func (m *migration) inert() {
 			if err != nil || json.Unmarshal(object, class) != nil {
 				continue // the check of the API server reports it
 			}
+			for _, e := range class.Spec.Kubelet.Expressions() {
+				i.note(Advice, e.Path(), "is an expression: start the controller with --aws-feature-gates=NodeClassCEL=true")
+			}
 			for _, field := range class.NotYetActedOn() {
 				outcome := Advice
 				if field.Blocks {

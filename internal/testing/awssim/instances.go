@@ -33,10 +33,11 @@ type Instance struct {
 	// VCPUs and the following fields are the hardware that a kubelet reports.
 	VCPUs         int `json:"vcpus"`
 	MemoryMiB     int `json:"memoryMiB"`
-	ENIs          int `json:"enis"` // the maximum number
+	ENIs          int `json:"enis"` // the maximum number on the first network card
 	IPv4PerENI    int `json:"ipv4PerEni"`
 	GPUs          int `json:"gpus"`
 	RootGiB       int `json:"rootGiB"`       // size of the root volume
+	PodsGiB       int `json:"podsGiB"`       // size of the volume with the storage of pods: the last one of the image
 	InstanceStore int `json:"instanceStore"` // total GB of local disks
 	// PlacementGroup is the ID of the instance's placement group, and Partition its partition, 0 without one.
 	PlacementGroup string `json:"placementGroup,omitempty"`
@@ -147,7 +148,7 @@ func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *
 			PrivateDNSName: c.dnsName(address), ImageID: imageID, ImageFamily: img.variant.family, Kubernetes: img.variant.kubernetes,
 			Architecture: img.arch,
 			UserData:     spec.userData, Profile: spec.profileName, SecurityGroups: c.groupsOf(spec, s), Tags: f.instanceTags(o), Launched: now,
-			VCPUs: t.VCPU, MemoryMiB: t.MemMiB, ENIs: t.ENIs, IPv4PerENI: t.IPv4, InstanceStore: t.storageGB(),
+			VCPUs: t.VCPU, MemoryMiB: t.MemMiB, ENIs: t.enisOn(0), IPv4PerENI: t.IPv4, InstanceStore: t.storageGB(),
 		},
 		reservation: "r-" + c.newID("r")[2:], token: f.token, spec: spec, subnet: s, from: o.pool, address: address, history: []change{{now, pending}},
 		placement: c.placementOf(spec),
@@ -261,7 +262,7 @@ func (c *Cloud) attach(i *instance, img *image) {
 			gib[d.name] = d.gib
 		}
 	}
-	i.RootGiB = gib[img.devices[0].name]
+	i.RootGiB, i.PodsGiB = gib[img.devices[0].name], gib[img.devices[len(img.devices)-1].name]
 	interfaces := i.spec.interfaces
 	if len(interfaces) == 0 {
 		interfaces = []interfaceSpec{{kind: "interface", groups: i.SecurityGroups}}

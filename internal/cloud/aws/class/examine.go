@@ -30,9 +30,11 @@ func wrong(reason, format string, args ...any) *finding {
 }
 
 // examine checks the class without any call, and returns nil if there is no problem. The conditions of discovery must
-// be current. It returns the first problem.
-func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
-	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{services, kubelet, windows, dependencies, annotations, tags, placeholders, userData} {
+// be current. It returns the first problem. expressions means that the feature gate NodeClassCEL is on.
+func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts, expressions bool) *finding {
+	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{
+		services, kubelet(expressions), windows, dependencies, annotations, tags, placeholders, userData,
+	} {
 		if found := check(class, cluster); found != nil {
 			return found
 		}
@@ -46,8 +48,12 @@ func Unlaunchable(class *awsv1.EC2NodeClass) string {
 	if group := class.NotYetActedOnAt("spec.placementGroupSelector"); group != "" {
 		return group
 	}
+	// The reason shows whether the feature gate is off. Without a status it is assumed to be on.
+	expressions := class.Condition(awsv1.ConditionValidationSucceeded).Reason != awsv1.ReasonKubeletExpressionsDisabled
 	some := discovery.Facts{Name: "cluster", Endpoint: "https://cluster", CABundle: "Y2E=", ServiceCIDR: "10.100.0.0/16"}
-	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{kubelet, windows, annotations, tags, placeholders, userData} {
+	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{
+		kubelet(expressions), windows, annotations, tags, placeholders, userData,
+	} {
 		if found := check(class, some); found != nil {
 			return found.message
 		}
@@ -64,17 +70,17 @@ func services(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	return nil
 }
 
-func kubelet(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
-	var invalid *userdata.KubeletError
-	refused := errors.As(userdata.CheckKubelet(class.Family(), class.Spec.Kubelet), &invalid)
-	expressions := class.NotYetActedOnAt("spec.kubelet")
-	switch {
-	case refused && (invalid.Reason == awsv1.ReasonInvalidKubeletConfiguration || expressions == ""):
-		return wrong(invalid.Reason, "%s", invalid.Error())
-	case expressions != "":
-		return wrong(awsv1.ReasonKubeletExpressionsDisabled, "%s", expressions)
+// kubelet returns the check of the kubelet's settings. expressions means that they may have expressions.
+func kubelet(expressions bool) func(*awsv1.EC2NodeClass, discovery.Facts) *finding {
+	return func(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
+		var invalid *userdata.KubeletError
+		refused := errors.As(userdata.CheckKubelet(class.Family(), class.Spec.Kubelet), &invalid)
+		found := expressionsOf(class, expressions)
+		if refused && (invalid.Reason == awsv1.ReasonInvalidKubeletConfiguration || found == nil) {
+			return wrong(invalid.Reason, "%s", invalid.Error())
+		}
+		return found
 	}
-	return nil
 }
 
 func windows(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {

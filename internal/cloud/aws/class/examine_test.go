@@ -20,6 +20,7 @@ func TestExamine(t *testing.T) {
 		name    string
 		change  func(*awsv1.EC2NodeClass)
 		cluster func(*discovery.Facts)
+		gate    bool
 		want    string // status, reason, a part of the message
 	}{
 		{name: "nothing"},
@@ -30,6 +31,18 @@ func TestExamine(t *testing.T) {
 			pods := intstr.FromString("vcpus * 10")
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: &pods}
 		}, want: "False KubeletExpressionsDisabled spec.kubelet.maxPods"},
+		{name: "an expression with the gate on", gate: true, change: func(c *awsv1.EC2NodeClass) {
+			pods := intstr.FromString("vcpus * 10")
+			c.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: &pods, SystemReserved: map[string]string{"cpu": "vcpus * 10", "memory": "1Gi"}}
+		}},
+		{name: "an expression that is wrong", gate: true, change: func(c *awsv1.EC2NodeClass) {
+			c.Spec.Kubelet = &awsv1.KubeletConfiguration{KubeReserved: map[string]string{"memory": "11 * max_pod"}}
+		}, want: "False KubeletExpressionInvalid spec.kubelet.kubeReserved.memory: \"11 * max_pod\" is neither a quantity such as 1Gi nor a " +
+			"valid expression: 1:6: undeclared reference to 'max_pod'"},
+		{name: "an expression of another type", gate: true, change: func(c *awsv1.EC2NodeClass) {
+			pods := intstr.FromString("vcpus > 2")
+			c.Spec.Kubelet = &awsv1.KubeletConfiguration{MaxPods: &pods}
+		}, want: "False KubeletExpressionInvalid the result is of type bool, want int or double"},
 		{name: "an expression, and what is wrong in any case", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}, KubeReserved: map[string]string{"cpu": "vcpus * 10"}}
 		}, want: "False InvalidKubeletConfiguration clusterDNS"},
@@ -83,7 +96,7 @@ func TestExamine(t *testing.T) {
 		if test.cluster != nil {
 			test.cluster(&facts)
 		}
-		found := examine(class, facts)
+		found := examine(class, facts, test.gate)
 		if test.want == "" {
 			if found != nil {
 				t.Errorf("%s: found %+v, want nothing", test.name, found)

@@ -59,6 +59,10 @@ type Reconciler struct {
 	IsolatedVPC bool
 	// ReservedENIs is the number of network interfaces that pods cannot use (--reserved-enis).
 	ReservedENIs int64
+	// KubeletExpressions means that the feature gate NodeClassCEL is on. Evaluate returns why an expression of the class
+	// has no valid result for one of its types, and "" if all have. It may be nil.
+	KubeletExpressions bool
+	Evaluate           func(ctx context.Context, class *awsv1.EC2NodeClass) (failure string, err error)
 	// Now returns the current time.
 	Now func() time.Time
 
@@ -194,7 +198,13 @@ func (r *Reconciler) due(class *awsv1.EC2NodeClass, condition string) bool {
 // validate sets ValidationSucceeded. In case of an error it stays as it was.
 func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
 	r.warnUserDataSize(ctx, class, cluster)
-	found := examine(class, cluster)
+	found := examine(class, cluster, r.KubeletExpressions)
+	if found == nil {
+		var err error
+		if found, err = r.evaluated(ctx, class); err != nil {
+			return err
+		}
+	}
 	if found == nil {
 		var err error
 		if found, err = r.dryRunResult(ctx, class, cluster); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/expression"
 )
 
 const (
@@ -78,6 +79,10 @@ type Kubelet struct {
 	SystemReserved map[string]string
 	KubeReserved   map[string]string
 	EvictionHard   map[string]string
+	// MaxPodsExpression, KubeExpressions and SystemExpressions are CEL expressions, the latter by resource. Their results
+	// take precedence over the fields above.
+	MaxPodsExpression                  string
+	KubeExpressions, SystemExpressions map[string]string
 }
 
 // Settings are the settings of the provider.
@@ -94,6 +99,10 @@ type Settings struct {
 	IPv6 bool
 	// IgnoreReservations means that nothing is launched into the capacity reservations of classes.
 	IgnoreReservations bool
+	// KubeletExpressions means that the feature gate NodeClassCEL is on. Otherwise expressions are ignored.
+	KubeletExpressions bool
+	// Programs keeps compiled expressions. It may be nil.
+	Programs *expression.Cache
 }
 
 func (s *Settings) check() error {

@@ -14,7 +14,7 @@
 // own source.
 //
 // Not supported yet: capacity reservations and placement groups (no type has their labels), Windows beyond labels and
-// pods, expressions in kubelet settings.
+// pods.
 //
 // The package is pure. It must not depend on the AWS SDK, a Kubernetes client or the pods. It starts no goroutine and
 // uses only the clock that is passed to it.

@@ -17,19 +17,22 @@ const (
 
 // pods returns the maximum number of pods in the kubelet's configuration.
 func (c *Class) pods(t *catalog.Type, f *family, s *Settings) int64 {
-	var n int64
-	switch {
-	case c.Kubelet.MaxPods != nil:
-		n = *c.Kubelet.MaxPods
-	case f.windows():
-		n = windowsPods
-	default:
-		n = c.networkPods(t, s)
-	}
+	n := c.unlimitedPods(t, f, s)
 	if c.Kubelet.PodsPerCore > 0 && f.podsPerCore {
 		n = min(n, c.Kubelet.PodsPerCore*t.VCPUs)
 	}
 	return n
+}
+
+// unlimitedPods returns the number of pods without podsPerCore.
+func (c *Class) unlimitedPods(t *catalog.Type, f *family, s *Settings) int64 {
+	switch {
+	case c.Kubelet.MaxPods != nil:
+		return *c.Kubelet.MaxPods
+	case f.windows():
+		return windowsPods
+	}
+	return c.networkPods(t, s)
 }
 
 // networkPods returns the number of pods for which the network interfaces of the type have addresses, without the

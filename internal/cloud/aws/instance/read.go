@@ -9,8 +9,7 @@ import (
 	"github.com/karpenter-go/karpenter/cloud"
 )
 
-// ClassOf extracts the relevant fields from a class: its spec and the resolved resources in its status. Expressions in
-// kubelet settings are ignored as if they were not set.
+// ClassOf extracts the relevant fields from a class: its spec and the resolved resources in its status.
 func ClassOf(class *awsv1.EC2NodeClass) Class {
 	spec := &class.Spec
 	c := Class{
@@ -77,6 +76,16 @@ func kubeletOf(k *awsv1.KubeletConfiguration) Kubelet {
 		KubeReserved: amountsOnly(k.KubeReserved), SystemReserved: amountsOnly(k.SystemReserved),
 		EvictionHard: maps.Clone(k.EvictionHard),
 	}
+	for _, e := range k.Expressions() {
+		switch e.Field {
+		case awsv1.FieldMaxPods:
+			settings.MaxPodsExpression = e.Text
+		case awsv1.FieldKubeReserved:
+			settings.KubeExpressions = with(settings.KubeExpressions, e)
+		case awsv1.FieldSystemReserved:
+			settings.SystemExpressions = with(settings.SystemExpressions, e)
+		}
+	}
 	if number, ok := k.MaxPodsNumber(); ok {
 		most := int64(number)
 		settings.MaxPods = &most
@@ -85,6 +94,14 @@ func kubeletOf(k *awsv1.KubeletConfiguration) Kubelet {
 		settings.PodsPerCore = int64(*k.PodsPerCore)
 	}
 	return settings
+}
+
+func with(texts map[string]string, e awsv1.Expression) map[string]string {
+	if texts == nil {
+		texts = map[string]string{}
+	}
+	texts[e.Resource] = e.Text
+	return texts
 }
 
 // amountsOnly removes expressions.

@@ -20,6 +20,9 @@ type TypeSet struct {
 	entries  []typeEntry
 	excluded map[string]string
 	images   map[string]string
+	// resolved is by type, and nil if the class has no expressions.
+	resolved map[string]Resolved
+	failure  string
 }
 
 // typeEntry is one type of the set.
@@ -30,6 +33,7 @@ type typeEntry struct {
 	usage []string
 	// reserved are the capacity reservations of the type.
 	reserved []reservedOffering
+	resolved Resolved
 }
 
 // Seen returns the minimum memory in bytes of the nodes of a type with an image. Memory.Least is an implementation.
@@ -45,8 +49,12 @@ func NewTypeSet(types []catalog.Type, class *Class, settings *Settings, seen See
 	if err != nil {
 		return nil, fmt.Errorf("reading EC2NodeClass %q: spec.%w", class.Name, err)
 	}
-	b := builder{class: class, settings: settings, family: familyOf(class.Family), reserved: reserved, zones: class.zones(), seen: seen}
+	b := builder{class: class, settings: settings, family: familyOf(class.Family), reserved: reserved, zones: class.zones(), seen: seen,
+		formulas: newFormulas(class, settings)}
 	a := &TypeSet{class: class.Name, zones: b.zones, excluded: map[string]string{}, images: map[string]string{}}
+	if !b.formulas.none() {
+		a.resolved = map[string]Resolved{}
+	}
 	for i := range types {
 		t := &types[i]
 		made, image, why := b.typeEntry(t)
@@ -56,7 +64,11 @@ func NewTypeSet(types []catalog.Type, class *Class, settings *Settings, seen See
 		}
 		a.entries = append(a.entries, made)
 		a.images[t.Name] = image
+		if a.resolved != nil {
+			a.resolved[t.Name] = made.resolved
+		}
 	}
+	a.failure = b.formulas.failure
 	slices.SortFunc(a.entries, func(x, y typeEntry) int { return strings.Compare(x.instanceType.Name, y.instanceType.Name) })
 	return a, nil
 }
@@ -67,6 +79,13 @@ func (a *TypeSet) Excluded() map[string]string { return maps.Clone(a.excluded) }
 // Image returns the image for the type. It is empty if the class has no image for it or excludes the type.
 func (a *TypeSet) Image(typeName string) string { return a.images[typeName] }
 
+// Resolved returns the results of the class's expressions for the type.
+func (a *TypeSet) Resolved(typeName string) Resolved { return a.resolved[typeName] }
+
+// Failure returns why an expression of the class has no valid result for one of the types: the field, the type and the
+// reason. It is empty if all have results.
+func (a *TypeSet) Failure() string { return a.failure }
+
 // builder holds what all types of a class share.
 type builder struct {
 	class    *Class
@@ -75,6 +94,7 @@ type builder struct {
 	reserved reservations
 	zones    []zone
 	seen     Seen
+	formulas formulas
 }
 
 // typeEntry returns one type, or why the class excludes it.
@@ -97,7 +117,7 @@ func (b *builder) typeEntry(t *catalog.Type) (made typeEntry, image, why string)
 	if !found {
 		return made, "", "has an architecture or devices that no image of the class supports"
 	}
-	made.instanceType = b.instanceType(t, requirements, image)
+	made.instanceType, made.resolved = b.instanceType(t, requirements, image)
 	if len(made.reserved) > 0 {
 		made.unreserved()
 	}
@@ -110,8 +130,9 @@ func (b *builder) typeEntry(t *catalog.Type) (made typeEntry, image, why string)
 	return made, image, ""
 }
 
-func (b *builder) instanceType(t *catalog.Type, requirements []cloud.Requirement, image string) cloud.InstanceType {
-	capacity := b.class.capacity(t, &b.family, b.settings)
+func (b *builder) instanceType(t *catalog.Type, requirements []cloud.Requirement, image string) (cloud.InstanceType, Resolved) {
+	class, reserved, resolved := b.resolve(t)
+	capacity := class.capacity(t, &b.family, b.settings)
 	if b.seen != nil {
 		if bytes, known := b.seen(t.Name, image); known {
 			capacity[memory] = bytes
@@ -121,10 +142,10 @@ func (b *builder) instanceType(t *catalog.Type, requirements []cloud.Requirement
 		Name:         t.Name,
 		Requirements: requirements,
 		Capacity:     capacity,
-		Overhead:     b.reserved.overhead(t, &b.family, capacity),
+		Overhead:     reserved.overhead(t, &b.family, capacity),
 		AttachLimits: map[string]int{EBSDriver: b.class.attachLimit(t, &b.family)},
 		Special:      special(t),
-	}
+	}, resolved
 }
 
 // zonesOf returns the zones that offer the type and in which the class has subnets.

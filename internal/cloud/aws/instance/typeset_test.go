@@ -232,6 +232,7 @@ func TestClassOf(t *testing.T) {
 		Kubelet: Kubelet{
 			MaxPods: &number, PodsPerCore: 8, KubeReserved: map[string]string{"cpu": "1"},
 			SystemReserved: map[string]string{"memory": "1Gi"}, EvictionHard: map[string]string{"memory.available": "5%"},
+			KubeExpressions: map[string]string{"memory": "memory_mib / 10"},
 		},
 	}
 	if diff := cmp.Diff(want, ClassOf(class)); diff != "" {
@@ -242,7 +243,7 @@ func TestClassOf(t *testing.T) {
 		AMISelectorTerms: []awsv1.AMISelectorTerm{{Alias: "al2023@latest"}}, Kubelet: &awsv1.KubeletConfiguration{MaxPods: &expression},
 		CPUOptions: &awsv1.CPUOptions{NestedVirtualization: pointer(awsv1.Disabled)},
 	}}
-	if diff := cmp.Diff(Class{Family: awsv1.FamilyAL2023}, ClassOf(alias)); diff != "" {
+	if diff := cmp.Diff(Class{Family: awsv1.FamilyAL2023, Kubelet: Kubelet{MaxPodsExpression: "max_pods / 2"}}, ClassOf(alias)); diff != "" {
 		t.Errorf("a plain class -want +got:\n%s", diff)
 	}
 }

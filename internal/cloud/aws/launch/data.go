@@ -19,6 +19,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
@@ -38,6 +39,8 @@ type templateFor struct {
 	efas int64
 	// hold is the capacity reservation of the machine.
 	hold Hold
+	// resolved is empty unless the class has expressions.
+	resolved instance.Resolved
 }
 
 // variantOf returns the template variant that a way needs.
@@ -48,6 +51,9 @@ func (o *Order) variantOf(w cloud.Choice) templateFor {
 	}
 	if asks := o.Claim.Spec.Resources.Requests[awsv1.ResourceEFA]; !asks.IsZero() {
 		v.efas = w.Type.Capacity[awsv1.ResourceEFA]
+	}
+	if o.Resolved != nil {
+		v.resolved = o.Resolved(w.Type.Name)
 	}
 	return v
 }
@@ -107,7 +113,7 @@ func (o *Order) userData(s *Selection, v templateFor) userdata.Request {
 	labels[karpv1.LabelCapacityType] = s.CapacityType
 	v.hold.addTo(labels)
 	r := userdata.Request{
-		Family: o.Class.Family(), Kubelet: o.Class.Spec.Kubelet, ImageName: o.imageName(v.image), Cluster: o.Cluster,
+		Family: o.Class.Family(), Kubelet: o.kubelet(v.resolved), ImageName: o.imageName(v.image), Cluster: o.Cluster,
 		Custom: aws.ToString(o.Class.Spec.UserData),
 		Node:   userdata.Node{Labels: labels, Taints: o.Claim.Spec.Taints, StartupTaints: o.Claim.Spec.StartupTaints, MaxPods: v.pods},
 	}

@@ -4,6 +4,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
@@ -16,6 +17,8 @@ type Order struct {
 	Types []cloud.InstanceType
 	// Image returns the ID of the image for a type.
 	Image func(typeName string) string
+	// Resolved returns the results of the class's expressions for a type. It may be nil if the class has none.
+	Resolved func(typeName string) instance.Resolved
 	// Cluster holds the cluster facts for user data.
 	Cluster userdata.Cluster
 	// OpenReservations lets EC2 start the machines in open capacity reservations that match them, which is EC2's

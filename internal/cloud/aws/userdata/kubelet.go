@@ -218,7 +218,7 @@ func isKind(kind string, value json.RawMessage) bool {
 	return into != nil && json.Unmarshal(value, into()) == nil
 }
 
-// amounts returns the entries that are amounts. Expressions are not supported yet.
+// amounts returns the entries that are amounts. An expression that has no result for the machine counts as unset.
 func amounts(entries map[string]string) map[string]string {
 	known := awsv1.Reserved(entries)
 	kept := map[string]string{}

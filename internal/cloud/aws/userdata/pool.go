@@ -29,6 +29,10 @@ func WithKubelet(class *awsv1.EC2NodeClass, annotations map[string]string) (*aws
 	if errors.As(CheckKubelet(class.Family(), settings), &refused) {
 		return nil, fmt.Errorf("reading the annotation %s: %w", karpv1.AnnotationKubelet, refused)
 	}
+	if e := settings.Expressions(); len(e) > 0 {
+		return nil, fmt.Errorf("reading the annotation %s: %s is %q, want a number or a quantity; expressions belong into %s of the EC2NodeClass",
+			karpv1.AnnotationKubelet, e[0].Field, e[0].Text, e[0].Path())
+	}
 	own := class.DeepCopy()
 	own.Spec.Kubelet = settings
 	if own.Annotations == nil {

@@ -56,8 +56,8 @@ func capacityOf(i awssim.Instance, c Config) corev1.ResourceList {
 	}
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(int64(i.VCPUs), resource.DecimalSI),
-		corev1.ResourceMemory:           *resource.NewQuantity(int64(float64(i.MemoryMiB)*visible)*mib, resource.BinarySI),
-		corev1.ResourceEphemeralStorage: *resource.NewQuantity(int64(max(i.RootGiB, 20))*gib, resource.BinarySI),
+		corev1.ResourceMemory:           *resource.NewQuantity(Memory(i.MemoryMiB), resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(int64(max(i.PodsGiB, 1))*gib, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(pods, resource.DecimalSI),
 	}
 	if i.GPUs > 0 { // as reported by the device plugin
@@ -66,17 +66,29 @@ func capacityOf(i awssim.Instance, c Config) corev1.ResourceList {
 	return capacity
 }
 
+// Memory returns the memory in bytes that a kubelet reports on a machine with the given memory in MiB.
+func Memory(mebibytes int) int64 { return int64(float64(mebibytes)*visible) * mib }
+
 // podsByAddresses returns the number of pods that get an address of the VPC.
 // https://docs.aws.amazon.com/eks/latest/userguide/choosing-instance-type.html
 func podsByAddresses(i awssim.Instance) int64 { return int64(i.ENIs*(i.IPv4PerENI-1) + 2) }
+
+// Allocatable returns the allocatable resources that the instance's node reports with the configuration.
+func Allocatable(i awssim.Instance, c Config) corev1.ResourceList {
+	return allocatableOf(capacityOf(i, c), i, c)
+}
 
 // allocatableOf subtracts what the bootstrap of the image reserves, unless the user data has other values: 6% of the
 // first core, 1% of the second, 0.5% of the next two and 0.25% of the rest; 255 MiB and 11 MiB for each pod with an
 // address; 1 GiB of storage; and the eviction thresholds.
 func allocatableOf(capacity corev1.ResourceList, i awssim.Instance, c Config) corev1.ResourceList {
+	counted := podsByAddresses(i)
+	if i.ImageFamily == "bottlerocket" { // it counts the pods that it may run
+		counted = capacity.Pods().Value()
+	}
 	reserved := map[corev1.ResourceName]int64{
 		corev1.ResourceCPU:              coresReserved(i.VCPUs),
-		corev1.ResourceMemory:           (255 + 11*podsByAddresses(i)) * mib,
+		corev1.ResourceMemory:           (255 + 11*counted) * mib,
 		corev1.ResourceEphemeralStorage: gib,
 	}
 	for name, amount := range c.KubeReserved {
