@@ -9,7 +9,7 @@
 //	AL2023        MIME: the user's parts, then a NodeConfig; nodeadm gives later parts precedence
 //	Bottlerocket  TOML: the user's settings, overridden by the required ones
 //	Custom        the user's text, byte for byte
-//	Windows*      not supported yet (ErrNotYetActedOn)
+//	Windows*      a PowerShell script that calls the image's Start-EKSBootstrap.ps1
 //
 // Every family but Custom gets the taint karpenter.sh/unregistered and, because user data contains all taints of the
 // claim, the label karpenter.sh/do-not-sync-taints. The same input always results in the same bytes, because launch

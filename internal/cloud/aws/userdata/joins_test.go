@@ -52,6 +52,11 @@ func joins(t *testing.T, r Request, text []byte) {
 		got = bootAL2(t, text)
 	case awsv1.FamilyAL2023:
 		got = bootAL2023(t, text)
+	case awsv1.FamilyWindows2019, awsv1.FamilyWindows2022, awsv1.FamilyWindows2025:
+		var cidr string
+		if got, cidr = bootWindows(t, text); cidr != r.Cluster.ServiceCIDR {
+			t.Errorf("the range of services is %q, want %q", cidr, r.Cluster.ServiceCIDR)
+		}
 	case awsv1.FamilyBottlerocket:
 		got = bootBottlerocket(t, text)
 		for key := range got.labels { // the user's labels are kept
@@ -119,6 +124,43 @@ func bootAL2(t *testing.T, text []byte) joinedNode {
 		}
 	}
 	return node
+}
+
+// scriptCall matches the call of the bootstrap script, and parameter one of its parameters: a name, and a string in
+// which two single quotes are one.
+var (
+	scriptCall = regexp.MustCompile(`(?s)<powershell>.*\n& "\$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap\.ps1"((?: -\w+ '(?:[^']|'')*')+)\n</powershell>`)
+	parameter  = regexp.MustCompile(`-(\w+) '((?:[^']|'')*)'`)
+)
+
+// bootWindows parses the call as PowerShell does: no expansion within single quotes.
+// https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_quoting_rules
+func bootWindows(t *testing.T, text []byte) (node joinedNode, cidr string) {
+	t.Helper()
+	found := scriptCall.FindSubmatch(text)
+	if found == nil || strings.Count(string(text), "<powershell>") != 1 {
+		t.Fatalf("the text does not call the bootstrap script in one script:\n%s", text)
+	}
+	for _, p := range parameter.FindAllStringSubmatch(string(found[1]), -1) {
+		value := strings.ReplaceAll(p[2], "''", "'")
+		switch p[1] {
+		case "EKSClusterName":
+			node.cluster = value
+		case "APIServerEndpoint":
+			node.endpoint = value
+		case "Base64ClusterCA":
+			node.authority = value
+		case "DNSClusterIP":
+			node.dns = value
+		case "ServiceCIDR":
+			cidr = value
+		case "KubeletExtraArgs":
+			node.readFlags(t, shellWords(value))
+		default:
+			t.Errorf("the bootstrap script has no parameter %s", p[1])
+		}
+	}
+	return node, cidr
 }
 
 // shellWords splits a text like a shell, with single and double quotes and no expansions.

@@ -22,9 +22,6 @@ const (
 	NearLimit = 14745
 )
 
-// ErrNotYetActedOn means that a family is accepted in classes, but that its machines cannot be launched yet.
-var ErrNotYetActedOn = errors.New("the family is accepted but not supported yet")
-
 // InvalidError describes the problem of one field of the class, and its remedy.
 type InvalidError struct {
 	Field   string // path in the object, such as spec.userData
@@ -89,7 +86,7 @@ type Request struct {
 }
 
 // Render renders the user data, compressed with gzip if it is longer than Limit and the images of the family accept that.
-// Errors are *InvalidError, *KubeletError, *SizeError and ErrNotYetActedOn.
+// Errors are *InvalidError, *KubeletError and *SizeError.
 func Render(r Request) ([]byte, error) {
 	text, err := r.render()
 	if err != nil {
@@ -103,11 +100,8 @@ func Render(r Request) ([]byte, error) {
 }
 
 func (r Request) render() ([]byte, error) {
-	switch {
-	case r.Family == awsv1.FamilyCustom:
+	if r.Family == awsv1.FamilyCustom {
 		return []byte(r.Custom), nil
-	case r.Family.Windows():
-		return nil, fmt.Errorf("user data for %s: %w", r.Family, ErrNotYetActedOn)
 	}
 	if err := CheckKubelet(r.Family, r.Kubelet); err != nil {
 		return nil, err
@@ -122,9 +116,11 @@ func (r Request) render() ([]byte, error) {
 		return r.al2023()
 	case awsv1.FamilyBottlerocket:
 		return r.bottlerocket()
+	case awsv1.FamilyWindows2019, awsv1.FamilyWindows2022, awsv1.FamilyWindows2025:
+		return r.windows()
 	}
 	return nil, &InvalidError{Field: "spec.amiFamily", Problem: fmt.Sprintf("there is no family %q", r.Family),
-		Remedy: "use AL2, AL2023, Bottlerocket or Custom"}
+		Remedy: "use AL2, AL2023, Bottlerocket, Custom, Windows2019, Windows2022 or Windows2025"}
 }
 
 // check rejects facts that would change the meaning of a script or a document.

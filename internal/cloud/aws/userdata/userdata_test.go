@@ -66,6 +66,7 @@ func TestCarriageReturns(t *testing.T) {
 		{awsv1.FamilyAL2023, "#!/bin/sh\necho a\n"}, {awsv1.FamilyAL2023, document},
 		{awsv1.FamilyAL2023, "apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n"},
 		{awsv1.FamilyBottlerocket, "[settings.motd]\na = \"b\"\n"},
+		{awsv1.FamilyWindows2022, "<powershell>\necho a\n</powershell>\n<persist>true</persist>\n"},
 	} {
 		r := plainRequest(test.family)
 		r.Custom = test.custom
@@ -82,7 +83,7 @@ func TestCarriageReturns(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	for _, family := range []awsv1.Family{awsv1.FamilyBottlerocket, awsv1.FamilyCustom} { // the others compress
+	for _, family := range []awsv1.Family{awsv1.FamilyBottlerocket, awsv1.FamilyCustom, awsv1.FamilyWindows2025} { // the others compress
 		r := plainRequest(family)
 		r.Custom = "#"
 		empty := len(render(t, r)) - 1
@@ -184,11 +185,7 @@ func incompressible(n int) string {
 }
 
 func TestErrors(t *testing.T) {
-	r := plainRequest(awsv1.FamilyWindows2025)
-	if _, err := Render(r); !errors.Is(err, ErrNotYetActedOn) {
-		t.Errorf("Windows: error is %v, want ErrNotYetActedOn", err)
-	}
-	r = plainRequest(awsv1.FamilyAL2)
+	r := plainRequest(awsv1.FamilyAL2)
 	r.Custom = "Content-Type: multipart/mixed; boundary=x\n\n--x\n\na"
 	_, err := Render(r)
 	var invalid *InvalidError

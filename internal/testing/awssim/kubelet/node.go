@@ -30,10 +30,17 @@ func providerID(i awssim.Instance) string { return "aws:///" + i.Zone + "/" + i.
 // nodeOf returns the Node that the instance registers.
 func nodeOf(i awssim.Instance, c Config) *corev1.Node {
 	arch := map[string]string{"x86_64": "amd64", "arm64": "arm64"}[i.Architecture]
+	system := "linux"
+	if strings.HasPrefix(i.ImageFamily, "windows") {
+		system = "windows"
+	}
 	labels := maps.Clone(c.Labels)
 	maps.Copy(labels, map[string]string{ // labels of the kubelet
-		corev1.LabelHostname: i.PrivateDNSName, corev1.LabelOSStable: "linux", corev1.LabelArchStable: arch,
+		corev1.LabelHostname: i.PrivateDNSName, corev1.LabelOSStable: system, corev1.LabelArchStable: arch,
 	})
+	if build := windowsBuilds[i.ImageFamily]; build != "" {
+		labels[corev1.LabelWindowsBuild] = build
+	}
 	maps.Copy(labels, map[string]string{ // labels of the cloud controller manager
 		corev1.LabelInstanceTypeStable: i.Type, corev1.LabelTopologyRegion: i.Region, corev1.LabelTopologyZone: i.Zone,
 		"topology.k8s.aws/zone-id": i.ZoneID,
@@ -44,10 +51,14 @@ func nodeOf(i awssim.Instance, c Config) *corev1.Node {
 		Spec:       corev1.NodeSpec{ProviderID: providerID(i), Taints: c.Taints},
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: allocatableOf(capacity, i, c), Phase: corev1.NodePending,
-			NodeInfo: corev1.NodeSystemInfo{Architecture: arch, OperatingSystem: "linux", KubeletVersion: "v" + i.Kubernetes + ".0"},
+			NodeInfo: corev1.NodeSystemInfo{Architecture: arch, OperatingSystem: system, KubeletVersion: "v" + i.Kubernetes + ".0"},
 		},
 	}
 }
+
+// windowsBuilds are the builds that kubelets on Windows report.
+// https://kubernetes.io/docs/concepts/windows/intro/#windows-os-version-support
+var windowsBuilds = map[string]string{"windows2019": "10.0.17763", "windows2022": "10.0.20348", "windows2025": "10.0.26100"}
 
 func capacityOf(i awssim.Instance, c Config) corev1.ResourceList {
 	pods := c.MaxPods
