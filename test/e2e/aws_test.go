@@ -206,7 +206,7 @@ func TestAWS(t *testing.T) {
 	t.Parallel()
 	w := startAWS(t)
 	(&stage{cluster: w.cluster, t: t, name: "aws"}).apply(filepath.Join("testdata", "aws-class.yaml"))
-	w.run(t, "--webhook-port=0") // the API server cannot reach the webhook here, which the doctor would report
+	w.run(t, "--webhook-port=0", "--enable-zonal-shift") // the API server cannot reach the webhook here, which the doctor would report
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *awsWorld)
@@ -218,6 +218,7 @@ func TestAWS(t *testing.T) {
 		{"cheapest pools are sold out", testAWSSoldOut, true},
 		{"half the fleet is interrupted", testAWSInterrupted, true},
 		{"a rebalance recommendation", testAWSRebalance, false},
+		{"a zone is shifted", testAWSShifted, true},
 		{"subnets are full", testAWSFullSubnets, false},
 		{"answers are lost", testAWSLostAnswers, false},
 		{"throttled", testAWSThrottled, false},
