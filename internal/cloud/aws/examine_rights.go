@@ -81,6 +81,10 @@ func (e *examination) rightsOfEC2() []right {
 			_, err := c.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{DryRun: dry})
 			return err
 		}},
+		{"ec2:DescribeVolumeStatus", func(ctx context.Context) error {
+			_, err := c.DescribeVolumeStatus(ctx, &ec2.DescribeVolumeStatusInput{DryRun: dry})
+			return err
+		}},
 	}
 }
 

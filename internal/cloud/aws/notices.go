@@ -31,7 +31,7 @@ func instanceOfClaim(o client.Object) []string {
 func (p *Provider) watcher() (*interruption.Watcher, error) {
 	return interruption.NewWatcher(p.opts.Clients.SQS, p.opts.Clients.EC2, interruption.Options{
 		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
-		May: p.mayReplace, Runs: p.launcher.Runs, SoldOut: p.markUnavailable, Ahead: p.opts.Ahead,
+		May: p.mayReplace, Runs: p.launcher.Runs, Volumes: p.launcher.Volumes, SoldOut: p.markUnavailable, Ahead: p.opts.Ahead,
 	})
 }
 

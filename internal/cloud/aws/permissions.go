@@ -35,6 +35,7 @@ func Features() []Feature {
 			"ec2:DescribeImages", "ec2:DescribeInstanceStatus", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes",
 			"ec2:DescribeInstances", "ec2:DescribeLaunchTemplates", "ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory",
 			"ec2:DescribeSubnets", "eks:DescribeCluster", "ssm:GetParameter"}},
+		{Name: "status of volumes", on: always, Actions: []string{"ec2:DescribeVolumeStatus"}},
 		{Name: "instance profiles", Setting: "spec.role of a class, without --isolated-vpc", on: (*examination).makesProfiles,
 			Actions: []string{"iam:AddRoleToInstanceProfile", "iam:CreateInstanceProfile", "iam:DeleteInstanceProfile",
 				"iam:GetInstanceProfile", "iam:ListInstanceProfiles", "iam:RemoveRoleFromInstanceProfile", "iam:TagInstanceProfile"}},

@@ -33,6 +33,7 @@ func ec2Methods() map[string]method {
 			"StartTime", "EndTime"),
 		"DescribeInstances":            list(describeInstances, "InstanceId"),
 		"DescribeInstanceStatus":       list(describeInstanceStatus, "InstanceId", "IncludeAllInstances"),
+		"DescribeVolumeStatus":         list(describeVolumeStatus, "VolumeId"),
 		"DescribeLaunchTemplates":      list(describeLaunchTemplates, "LaunchTemplateId", "LaunchTemplateName"),
 		"DescribeCapacityReservations": list(describeCapacityReservations, "CapacityReservationId"),
 		"DescribePlacementGroups":      {run: describePlacementGroups, dryRun: true, params: []string{"Filter", "GroupId", "GroupName"}},

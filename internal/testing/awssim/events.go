@@ -3,6 +3,7 @@ package awssim
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -135,11 +136,11 @@ func (c *Cloud) EndSchedule(id, how string) error {
 	})
 }
 
-// Impair makes a status check of an instance (which is "instance" or "system") fail from now on, or succeed again if
-// which is empty.
+// Impair makes a status check of an instance fail from now on, or succeed again if which is empty: "instance", "system",
+// "ebs" (its first volume is impaired) or "ebs-data" (a volume that was attached later is).
 func (c *Cloud) Impair(id, which string) error {
-	if which != "" && which != "instance" && which != "system" {
-		return fmt.Errorf("status check %q: must be instance, system or empty", which)
+	if !slices.Contains([]string{"", "instance", "system", "ebs", "ebs-data"}, which) {
+		return fmt.Errorf("status check %q: must be instance, system, ebs, ebs-data or empty", which)
 	}
 	return c.withInstance(id, func(i *instance, now time.Time) { i.impaired, i.impairment = now, which })
 }

@@ -73,7 +73,7 @@ type instance struct {
 	interrupted bool
 	reason      string // code of the state reason
 	impaired    time.Time
-	impairment  string // instance or system
+	impairment  string // see Impair
 	events      []statusEvent
 }
 

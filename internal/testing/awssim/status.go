@@ -76,7 +76,7 @@ func (i *instance) statusXML(seen time.Time) xmlStatus {
 }
 
 func (i *instance) check(which string) xmlCheck {
-	if i.impairment == which {
+	if i.impairment == which || which == "ebs" && i.impairment == "ebs-data" {
 		return xmlCheck{"impaired", "reachability", "failed", iso(i.impaired)}
 	}
 	return xmlCheck{"ok", "reachability", "passed", ""}

@@ -23,6 +23,7 @@ type SQSAPI interface {
 
 // EC2API has the methods of *ec2.Client that the package calls.
 type EC2API interface {
+	DescribeVolumeStatus(context.Context, *ec2.DescribeVolumeStatusInput, ...func(*ec2.Options)) (*ec2.DescribeVolumeStatusOutput, error)
 	DescribeInstanceStatus(context.Context, *ec2.DescribeInstanceStatusInput, ...func(*ec2.Options)) (*ec2.DescribeInstanceStatusOutput, error)
 }
 

@@ -16,9 +16,10 @@ const (
 	CategoryInstance Category = "InstanceStatus"
 	CategorySystem   Category = "SystemStatus"
 	CategoryEvent    Category = "EventStatus"
+	CategoryEBS      Category = "AttachedEbsStatus" // not upstream
 )
 
-var kindOfCategory = map[Category]Kind{CategoryInstance: InstanceStatus, CategorySystem: SystemStatus, CategoryEvent: EventStatus}
+var kindOfCategory = map[Category]Kind{CategoryInstance: InstanceStatus, CategorySystem: SystemStatus, CategoryEvent: EventStatus, CategoryEBS: EBSStatus}
 
 // Status is what one sweep over DescribeInstanceStatus reports for a machine.
 type Status struct {
@@ -33,6 +34,17 @@ type Status struct {
 
 // impairedFor is how long a check must have failed before it counts.
 const impairedFor = 2 * time.Minute
+
+// countsAfter returns how long a problem of the category must have lasted before it counts.
+func countsAfter(category Category) time.Duration {
+	switch category {
+	case CategoryEvent:
+		return 0
+	case CategoryEBS:
+		return volumesFor
+	}
+	return impairedFor
+}
 
 // episode identifies a problem of a machine in one category. Scheduled events are also distinguished by their code.
 type episode struct {
@@ -83,7 +95,7 @@ func (c *Checks) Notices(category Category, sweep []Status, now time.Time) []Sig
 		if c.since[e].IsZero() {
 			c.since[e] = cmp.Or(s.Since, now)
 		}
-		if category != CategoryEvent && now.Sub(c.since[e]) < impairedFor {
+		if now.Sub(c.since[e]) < countsAfter(category) {
 			continue
 		}
 		n := Notice{Kind: kindOfCategory[category], Instances: []string{s.Instance}, Sent: c.since[e], At: s.NotBefore, What: s.Code}

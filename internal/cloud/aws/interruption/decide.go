@@ -98,6 +98,9 @@ func Decide(n Notice, instance string, c Claim, rules Rules) Decision {
 		d.Replace, d.Deadline = true, rules.Now
 		d.warn("InstanceUnhealthy", "%s of instance %s fails",
 			map[Kind]string{InstanceStatus: "The instance status check", SystemStatus: "The system status check"}[n.Kind], instance)
+	case EBSStatus: // the machine runs: its pods are drained
+		d.Replace = true
+		d.warn("InstanceUnhealthy", "The root volume of instance %s, or another that belongs to the instance, is impaired", instance)
 	}
 	if c.Deleting {
 		d.Replace = false

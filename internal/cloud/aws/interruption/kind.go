@@ -21,4 +21,5 @@ const (
 	InstanceStatus          = notice.InstanceStatus
 	SystemStatus            = notice.SystemStatus
 	EventStatus             = notice.EventStatus
+	EBSStatus               = notice.EBSStatus
 )

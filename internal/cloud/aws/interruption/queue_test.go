@@ -90,7 +90,7 @@ func TestIdle(t *testing.T) {
 		if n := got.calls["ReceiveMessage OK"]; n < 29 || n > 31 {
 			t.Errorf("%d calls of ReceiveMessage in ten minutes", n)
 		}
-		if n := got.calls["DescribeInstanceStatus OK"]; n < 27 || n > 33 {
+		if n := got.calls["DescribeInstanceStatus OK"]; n < 36 || n > 44 { // four checks
 			t.Errorf("%d calls of DescribeInstanceStatus in ten minutes", n)
 		}
 		if len(got.calls) != 2 {

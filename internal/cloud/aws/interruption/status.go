@@ -32,6 +32,7 @@ var sweeps = []struct {
 	{CategoryInstance, "instance-status.status", []string{"impaired"}},
 	{CategorySystem, "system-status.status", []string{"impaired"}},
 	{CategoryEvent, "event.code", []string{"instance-reboot", "system-reboot", "system-maintenance", "instance-retirement", "instance-stop"}},
+	{CategoryEBS, "attached-ebs-status.status", []string{"impaired"}},
 }
 
 // RunStatus polls the statuses of instances and acts on them until ctx ends.
@@ -62,12 +63,21 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 	var sightings []Sighting
 	denied := false
 	for _, s := range sweeps {
+		if s.category == CategoryEBS && w.opts.Volumes == nil {
+			continue
+		}
 		statuses, err := w.sweep(ctx, s.category, s.filter, s.values)
 		if err != nil {
 			failed := new(call.Error)
 			denied = denied || errors.As(err, &failed) && failed.Advice != ""
 			errs = append(errs, err)
 			continue
+		}
+		if s.category == CategoryEBS {
+			statuses, err = w.onOwnVolumes(ctx, statuses)
+			if w.state(partVolumes, err); err != nil {
+				continue
+			}
 		}
 		sightings = append(sightings, checks.Notices(s.category, statuses, w.opts.Clock.Now())...)
 	}
@@ -101,7 +111,7 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 // event has a deadline if its time is in the future.
 func limited(n Notice, rules Rules) bool {
 	switch n.Kind {
-	case InstanceStatus, SystemStatus:
+	case InstanceStatus, SystemStatus, EBSStatus:
 		return true
 	case EventStatus:
 		return !pending(n, rules)
@@ -216,6 +226,12 @@ func (w *Watcher) sweep(ctx context.Context, category Category, filter string, v
 // statusesOf evaluates an instance's status in a category.
 func statusesOf(s ec2types.InstanceStatus, category Category, codes []string) []Status {
 	id := aws.ToString(s.InstanceId)
+	if category == CategoryEBS {
+		if !ebsImpaired(s.AttachedEbsStatus) {
+			return nil
+		}
+		return []Status{{Instance: id}}
+	}
 	summary := map[Category]*ec2types.InstanceStatusSummary{CategoryInstance: s.InstanceStatus, CategorySystem: s.SystemStatus}
 	if checked, isCheck := summary[category]; isCheck {
 		since, impaired := impairedSince(checked)

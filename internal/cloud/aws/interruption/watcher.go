@@ -66,6 +66,8 @@ type Options struct {
 	// Runs reports whether EC2 shows an instance as pending or running. It confirms notices that an instance stops or
 	// terminates. Nil confirms all.
 	Runs func(ctx context.Context, instance string) (bool, error)
+	// Volumes returns the IDs of the volumes that belong to an instance, without those of pods. Nil: no volumes are polled.
+	Volumes func(ctx context.Context, instance string) ([]string, error)
 	// Ahead returns by how much Clock is ahead of the API server's clock, which deadlines use. Nil means zero.
 	Ahead func() time.Duration
 	// SoldOut marks an offering as unavailable for a while. It may be nil.
@@ -237,6 +239,7 @@ const (
 	partReceiving = "receiving"
 	partDeleting  = "deleting"
 	partPolling   = "polling"
+	partVolumes   = "reading volumes"
 )
 
 // state reports a change in the state of a part.

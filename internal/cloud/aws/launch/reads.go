@@ -59,6 +59,23 @@ func (l *Launcher) Runs(ctx context.Context, id string) (bool, error) {
 	return i.State.Name == ec2types.InstanceStateNamePending || i.State.Name == ec2types.InstanceStateNameRunning, nil
 }
 
+// Volumes returns the IDs of the volumes that belong to an instance: that of its root device, and those that end with it.
+// Volumes that were attached later, such as those of pods, remain when it terminates.
+func (l *Launcher) Volumes(ctx context.Context, id string) ([]string, error) {
+	i, err := l.instance(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, m := range i.BlockDeviceMappings {
+		root := aws.ToString(m.DeviceName) == aws.ToString(i.RootDeviceName)
+		if m.Ebs != nil && (root || aws.ToBool(m.Ebs.DeleteOnTermination)) {
+			ids = append(ids, aws.ToString(m.Ebs.VolumeId))
+		}
+	}
+	return ids, nil
+}
+
 // read reads an instance that has not terminated. Instances in a shifted zone are not read again.
 func (l *Launcher) read(ctx context.Context, providerID string) (*ec2types.Instance, error) {
 	id, err := instanceID(providerID)

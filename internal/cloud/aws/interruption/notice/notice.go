@@ -34,6 +34,7 @@ const (
 	InstanceStatus Kind = "instance_status"
 	SystemStatus   Kind = "system_status"
 	EventStatus    Kind = "event_status"
+	EBSStatus      Kind = "attached_ebs_status" // not upstream
 )
 
 // Notice describes an event of some machines.
