@@ -93,6 +93,7 @@ func New(o Options) *Launcher {
 	l := &Launcher{
 		opts: o, limiters: map[string]*rateLimiter{}, templates: templates{known: map[string]*known{}},
 		pending: map[types.UID]*pendingOrder{}, launches: map[string]*fleetLaunch{}, recent: map[string]time.Time{},
+		lastSeen: lastShown{away: o.Shifted},
 	}
 	for name, published := range rates {
 		if rate, ok := o.Rates[name]; ok {

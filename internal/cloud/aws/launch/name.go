@@ -30,7 +30,7 @@ func (l *Launcher) Tag(ctx context.Context, providerID string, tags map[string]s
 	if len(missing) == 0 {
 		return nil
 	}
-	if l.isShifted(i) {
+	if l.lastSeen.isShifted(i) {
 		return shiftedError("tagging", i)
 	}
 	ctx, cancel := context.WithTimeout(ctx, tagFor)

@@ -82,7 +82,7 @@ func (l *Launcher) read(ctx context.Context, providerID string) (*ec2types.Insta
 	if err != nil {
 		return nil, err
 	}
-	if last := l.lastOf(id); last != nil {
+	if last := l.lastSeen.lastOf(id); last != nil {
 		return last, nil
 	}
 	return l.instance(ctx, id)
@@ -161,7 +161,7 @@ func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	if isTerminating(i) {
 		return nil
 	}
-	if l.isShifted(i) {
+	if l.lastSeen.isShifted(i) {
 		return &cloud.TerminateError{Reason: cloud.ReasonZoneShifted, Err: shiftedError("terminating", i)}
 	}
 	id := aws.ToString(i.InstanceId)
@@ -214,7 +214,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the instances of cluster %s: %w", l.opts.ClusterName, err)
 	}
-	instances = l.withShifted(instances)
+	instances = l.lastSeen.withShifted(instances)
 	records, err := l.opts.RecordStore.Records(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the instances of cluster %s: %w", l.opts.ClusterName, err)

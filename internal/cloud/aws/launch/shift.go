@@ -14,34 +14,36 @@ import (
 
 // lastShown holds EC2's last answer about each instance.
 type lastShown struct {
+	// away reports whether traffic is shifted away from a zone, by its ID. Nil: zonal shifts are not followed.
+	away      func(zoneID string) bool
 	mu        sync.Mutex
 	instances map[string]ec2types.Instance // by ID; nil unless zonal shifts are followed
 }
 
 // isShifted reports whether the instance is in a zone that traffic is shifted away from.
-func (l *Launcher) isShifted(i *ec2types.Instance) bool {
-	return l.opts.Shifted != nil && i.Placement != nil && l.opts.Shifted(aws.ToString(i.Placement.AvailabilityZoneId))
+func (s *lastShown) isShifted(i *ec2types.Instance) bool {
+	return s.away != nil && i.Placement != nil && s.away(aws.ToString(i.Placement.AvailabilityZoneId))
 }
 
 // withShifted adds to a complete list the instances of shifted zones that it lacks, as EC2 last showed them. Those that
 // were terminating are gone.
-func (l *Launcher) withShifted(instances []ec2types.Instance) []ec2types.Instance {
-	if l.opts.Shifted == nil {
+func (s *lastShown) withShifted(instances []ec2types.Instance) []ec2types.Instance {
+	if s.away == nil {
 		return instances
 	}
-	l.lastSeen.mu.Lock()
-	defer l.lastSeen.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	listed := make(map[string]ec2types.Instance, len(instances))
 	for i := range instances {
 		listed[aws.ToString(instances[i].InstanceId)] = slim(instances[i])
 	}
-	for id, i := range l.lastSeen.instances {
-		if _, is := listed[id]; !is && l.isShifted(&i) && !isTerminating(&i) {
+	for id, i := range s.instances {
+		if _, is := listed[id]; !is && s.isShifted(&i) && !isTerminating(&i) {
 			listed[id] = i
 			instances = append(instances, i)
 		}
 	}
-	l.lastSeen.instances = listed
+	s.instances = listed
 	return instances
 }
 
@@ -52,10 +54,10 @@ func slim(i ec2types.Instance) ec2types.Instance {
 }
 
 // lastOf returns EC2's last answer about an instance that runs in a shifted zone, nil for all others.
-func (l *Launcher) lastOf(id string) *ec2types.Instance {
-	l.lastSeen.mu.Lock()
-	defer l.lastSeen.mu.Unlock()
-	if i, known := l.lastSeen.instances[id]; known && l.isShifted(&i) && !isTerminating(&i) {
+func (s *lastShown) lastOf(id string) *ec2types.Instance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i, known := s.instances[id]; known && s.isShifted(&i) && !isTerminating(&i) {
 		return &i
 	}
 	return nil
