@@ -86,6 +86,9 @@ func (s *sim) script(name string) {
 	if out, err := command.CombinedOutput(); err != nil {
 		s.Errorf("%s: %v\n%s", name, err, out)
 	}
+	if ignored := s.Ignored(); len(ignored) > 0 {
+		s.Errorf("%s: accepted, and read by no action of the simulation: %v", name, ignored)
+	}
 }
 
 // call is a line of the file that sim.py writes.
@@ -94,19 +97,19 @@ type call struct {
 	Params, Filters       []string
 }
 
-// made returns the calls that the scripts made.
-func (s *sim) made() []call {
-	s.Helper()
-	text, err := os.ReadFile(s.calls)
+// readCalls returns the calls in a file that a script has written.
+func readCalls(t *testing.T, path string) []call {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	if err != nil {
-		s.Fatal(err)
+		t.Fatal(err)
 	}
 	var all []call
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	for decoder.More() {
 		var c call
 		if err := decoder.Decode(&c); err != nil {
-			s.Fatal(err)
+			t.Fatal(err)
 		}
 		all = append(all, c)
 	}

@@ -78,8 +78,9 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 		ids, err := c.ReleaseImages(r.Family, r.Version)
 		return map[string][]string{"images": ids}, err
 	},
-	"policy":  func(c *Cloud, r adminRequest) (any, error) { return nil, c.DenyUnless(r.Condition, r.Values...) },
-	"reserve": reserve,
+	"deprecate": func(c *Cloud, r adminRequest) (any, error) { return nil, c.DeprecateImage(r.ID) },
+	"policy":    func(c *Cloud, r adminRequest) (any, error) { return nil, c.DenyUnless(r.Condition, r.Values...) },
+	"reserve":   reserve,
 	"placement-group": func(c *Cloud, r adminRequest) (any, error) {
 		return map[string]string{"placementGroup": c.AddPlacementGroup(r.Group)}, nil
 	},

@@ -12,6 +12,7 @@ func describeAvailabilityZones(c *Cloud, r *request, _ time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.form.at("AllAvailabilityZones") // shows zones that are not enabled, too; there are none
 	unknown := func(name string) error {
 		return refuse("InvalidParameterValue", "Invalid availability zone: [%s]", name)
 	}

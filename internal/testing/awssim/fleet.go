@@ -43,6 +43,7 @@ type fleetRequest struct {
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instant-fleet.html
 func createFleet(c *Cloud, r *request, now time.Time) (any, error) {
 	return c.once(r, func() (any, error) {
+		r.form.at("Context") // reserved
 		fleet, err := c.parseFleet(r.form, now)
 		if err != nil {
 			return nil, err
@@ -92,9 +93,8 @@ func (c *Cloud) parseFleet(n *node, now time.Time) (*fleetRequest, error) {
 
 // parseTarget parses the number of instances and the allocation strategy.
 func (f *fleetRequest) parseTarget(n *node) error {
-	target, options := n.at("TargetCapacitySpecification"), "OnDemandOptions"
-	if err := target.only("TargetCapacitySpecification", "TotalTargetCapacity", "DefaultTargetCapacityType",
-		"OnDemandTargetCapacity", "SpotTargetCapacity"); err != nil {
+	target := n.at("TargetCapacitySpecification")
+	if err := target.only("TargetCapacitySpecification", "TotalTargetCapacity", "DefaultTargetCapacityType"); err != nil {
 		return err
 	}
 	var err error
@@ -112,21 +112,37 @@ func (f *fleetRequest) parseTarget(n *node) error {
 	if err := f.parseReserved(n); err != nil {
 		return err
 	}
-	f.capacity = onDemand
-	known := []string{"lowest-price", "prioritized"}
+	f.capacity, f.pools = onDemand, 1
 	if f.lifecycle == spot {
-		f.capacity, options = spot, "SpotOptions"
+		f.capacity = spot
+	}
+	for _, capacity := range []string{onDemand, spot} {
+		if err := f.parseOptions(n, capacity); err != nil {
+			return err
+		}
+	}
+	defaultTo(&f.strategy, "lowest-price")
+	return nil
+}
+
+// parseOptions parses the options for a capacity type. Those of the other type are checked and have no effect.
+func (f *fleetRequest) parseOptions(n *node, capacity string) error {
+	options, members := "OnDemandOptions", []string{"AllocationStrategy"}
+	known := []string{"lowest-price", "prioritized"}
+	if capacity == spot {
+		options, members = "SpotOptions", []string{"AllocationStrategy", "InstancePoolsToUseCount"}
 		known = []string{"price-capacity-optimized", "capacity-optimized", "capacity-optimized-prioritized", "lowest-price", "diversified"}
 	}
-	if err := n.at(options).only(options, "AllocationStrategy", "InstancePoolsToUseCount"); err != nil {
+	if err := n.at(options).only(options, members...); err != nil {
 		return err
 	}
 	if err := n.oneOf(options+".AllocationStrategy", known...); err != nil {
 		return err
 	}
-	f.strategy = n.str(options + ".AllocationStrategy")
-	defaultTo(&f.strategy, "lowest-price")
-	f.pools, err = n.integer(options+".InstancePoolsToUseCount", 1)
+	pools, err := n.integer(options+".InstancePoolsToUseCount", 1)
+	if err == nil && f.capacity == capacity {
+		f.strategy, f.pools = n.str(options+".AllocationStrategy"), pools
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@ package awssim
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -81,6 +82,7 @@ type xmlRole struct {
 	RoleID     string `xml:"RoleId"`
 	Arn        string `xml:"Arn"`
 	CreateDate string `xml:"CreateDate"`
+	Trust      string `xml:"AssumeRolePolicyDocument"`
 }
 
 type xmlProfile struct {
@@ -98,7 +100,14 @@ type xmlProfileOut struct {
 }
 
 func (c *Cloud) xmlRole(r *role) xmlRole {
-	return xmlRole{r.path, r.name, r.id, c.arn("role", r.path, r.name), r.created.UTC().Format(time.RFC3339)}
+	return xmlRole{r.path, r.name, r.id, c.arn("role", r.path, r.name), r.created.UTC().Format(time.RFC3339),
+		url.QueryEscape(trust[r.path == "/"])}
+}
+
+// trust are the policies by which a role is assumed: of roles for instances, and of those of a service.
+var trust = map[bool]string{
+	true:  `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`,
+	false: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"spot.amazonaws.com"},"Action":"sts:AssumeRole"}]}`,
 }
 
 func (c *Cloud) xmlProfile(p *instanceProfile, seen time.Time) xmlProfile {

@@ -117,6 +117,7 @@ type xmlInstance struct {
 	Hypervisor   string         `xml:"hypervisor"`
 	Interfaces   []xmlInterface `xml:"networkInterfaceSet>item,omitempty"`
 	Profile      *string        `xml:"iamInstanceProfile>arn"`
+	ProfileID    *string        `xml:"iamInstanceProfile>id"`
 	Cores        int            `xml:"cpuOptions>coreCount"`
 	Threads      int            `xml:"cpuOptions>threadsPerCore"`
 	Nested       string         `xml:"cpuOptions>nestedVirtualization,omitempty"`
@@ -126,18 +127,17 @@ type xmlInstance struct {
 	Recovery     string         `xml:"maintenanceOptions>autoRecovery"`
 	Metadata     xmlMetadata    `xml:"metadataOptions"`
 
-	Index       int     `xml:"amiLaunchIndex"`
-	ClientToken string  `xml:"clientToken"`
-	PublicDNS   string  `xml:"dnsName"`
-	EBSOptimal  bool    `xml:"ebsOptimized"`
-	ENA         bool    `xml:"enaSupport"`
-	Hibernation bool    `xml:"hibernationOptions>configured"`
-	OS          string  `xml:"platform,omitempty"`
-	Platform    string  `xml:"platformDetails"`
-	Operation   string  `xml:"usageOperation"`
-	OperatedAt  string  `xml:"usageOperationUpdateTime"`
-	Check       *bool   `xml:"sourceDestCheck"`
-	ProfileID   *string `xml:"iamInstanceProfile>id"`
+	Index       int    `xml:"amiLaunchIndex"`
+	ClientToken string `xml:"clientToken"`
+	PublicDNS   string `xml:"dnsName"`
+	EBSOptimal  bool   `xml:"ebsOptimized"`
+	ENA         bool   `xml:"enaSupport"`
+	Hibernation bool   `xml:"hibernationOptions>configured"`
+	OS          string `xml:"platform,omitempty"`
+	Platform    string `xml:"platformDetails"`
+	Operation   string `xml:"usageOperation"`
+	OperatedAt  string `xml:"usageOperationUpdateTime"`
+	Check       *bool  `xml:"sourceDestCheck"`
 }
 
 type xmlMetadata struct {

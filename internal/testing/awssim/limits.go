@@ -120,6 +120,10 @@ func throttleError(service string) error {
 		return &apiError{"RequestLimitExceeded", "Request limit exceeded.", http.StatusServiceUnavailable}
 	case "iam", "sts":
 		return &apiError{"Throttling", "Rate exceeded", http.StatusBadRequest}
+	case "eks", "arc-zonal-shift":
+		return &apiError{"ThrottlingException", "Rate exceeded", http.StatusTooManyRequests}
+	case "sqs":
+		return &apiError{"RequestThrottled", "Rate exceeded", http.StatusBadRequest}
 	}
 	return &apiError{"ThrottlingException", "Rate exceeded", http.StatusBadRequest}
 }
@@ -132,6 +136,8 @@ func expiredError(service string) error {
 		return &apiError{"RequestExpired", "Request has expired.", http.StatusBadRequest}
 	case "iam", "sts":
 		return &apiError{"ExpiredToken", message, http.StatusForbidden}
+	case "eks", "arc-zonal-shift":
+		return &apiError{"ExpiredTokenException", message, http.StatusForbidden}
 	}
 	return &apiError{"ExpiredTokenException", message, http.StatusBadRequest}
 }
@@ -145,6 +151,8 @@ func (c *Cloud) deniedError(service, action string) error {
 		return &apiError{"UnauthorizedOperation", "You are not authorized to perform this operation. " + message, http.StatusForbidden}
 	case "iam", "sts":
 		return &apiError{"AccessDenied", message, http.StatusForbidden}
+	case "eks", "arc-zonal-shift":
+		return &apiError{"AccessDeniedException", message, http.StatusForbidden}
 	}
 	if service == "arc-zonal-shift" {
 		return &apiError{"AccessDeniedException", message, http.StatusForbidden}

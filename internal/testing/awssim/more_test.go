@@ -148,7 +148,8 @@ func TestRefusalsOfServices(t *testing.T) {
 			return err
 		},
 	}
-	codes := map[string][2]string{"iam": {"Throttling", "AccessDenied"}, "sts": {"Throttling", "AccessDenied"}}
+	codes := map[string][2]string{"iam": {"Throttling", "AccessDenied"}, "sts": {"Throttling", "AccessDenied"},
+		"sqs": {"RequestThrottled", "AccessDeniedException"}}
 	for service, call := range calls {
 		t.Run(service, func(t *testing.T) {
 			in(t, Options{Queue: "queue"}, func(ctx context.Context, w *world) {

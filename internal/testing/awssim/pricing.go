@@ -31,6 +31,10 @@ func getProducts(c *Cloud, r *request, now time.Time) (any, error) {
 	if in.ServiceCode != "AmazonEC2" {
 		return nil, &apiError{"InvalidParameterException", "Input Parameters are invalid: service code " + in.ServiceCode, http.StatusBadRequest}
 	}
+	if in.FormatVersion != "" && in.FormatVersion != "aws_v1" {
+		return nil, &apiError{"InvalidParameterException", "Input Parameters are invalid: format version " + in.FormatVersion,
+			http.StatusBadRequest}
+	}
 	size, start := 100, 0
 	if in.MaxResults != nil {
 		size = *in.MaxResults
@@ -103,6 +107,7 @@ func (c *Cloud) product(t *machineType) map[string]string {
 // https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/reading-service-price-list-file-for-services.html
 func (c *Cloud) priceItem(attributes map[string]string, now time.Time) string {
 	h := fnv.New64a()
+	now = now.Truncate(24 * time.Hour) // a list is published once a day
 	fmt.Fprint(h, attributes["instanceType"], c.opts.Region)
 	sku := fmt.Sprintf("%016X", h.Sum64())
 	term := sku + ".JRTCKXETXF"

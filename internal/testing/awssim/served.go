@@ -24,7 +24,7 @@ func ServedCalls() []Served {
 	for _, service := range sortedKeys(methods) {
 		for _, action := range sortedKeys(methods[service]) {
 			m := methods[service][action]
-			params := slices.Clone(m.params)
+			params := append([]string{}, m.params...)
 			if m.dryRun {
 				params = append(params, "DryRun")
 			}

@@ -217,6 +217,9 @@ func failedEntry(id string, err error) failed {
 	return failed{id, true, refusal.code, refusal.message}
 }
 
+// queryCommon are the codes of errors that all services have, in the Query protocol.
+var queryCommon = map[string]string{"AccessDeniedException": "AccessDenied", "ExpiredTokenException": "ExpiredToken"}
+
 // queryErrors are the codes that the Query protocol has for errors, which the JSON protocol repeats in a header.
 var queryErrors = map[string]string{
 	"QueueDoesNotExist":            "AWS.SimpleQueueService.NonExistentQueue",

@@ -49,6 +49,8 @@ func createLaunchTemplate(c *Cloud, r *request, now time.Time) (any, error) {
 	case !templateName.MatchString(name):
 		return nil, refuse("InvalidLaunchTemplateName.MalformedException",
 			"The launch template name '%s' must be 3 to 128 letters, digits and ().-/_", name)
+	case len(r.form.str("VersionDescription")) > 255:
+		return nil, refuse("InvalidParameterValue", "The version description is longer than 255 characters")
 	case !r.form.has("LaunchTemplateData"):
 		return nil, refuse("MissingParameter", "The request must contain the parameter LaunchTemplateData")
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 )
 
 // namespaces of the XML responses.
@@ -41,6 +42,9 @@ func write(w http.ResponseWriter, r *request, answer reply) {
 			refusal = &apiError{"InternalError", err.Error(), http.StatusInternalServerError}
 		}
 		status = refusal.status
+		if r.xml && slices.Contains([]string{"AccessDeniedException", "ExpiredTokenException", "RequestThrottled"}, refusal.code) {
+			status = http.StatusForbidden // in SQS's Query protocol
+		}
 	}
 	var body []byte
 	switch {
@@ -71,7 +75,7 @@ func queryBody(r *request, out any, refusal *apiError) []byte {
 			escape(refusal.code), escape(refusal.message), r.id)
 	case refusal != nil:
 		code := refusal.code
-		if older := queryErrors[code]; older != "" && r.service == "sqs" {
+		if older := cmp.Or(queryErrors[code], queryCommon[code]); older != "" && r.service == "sqs" {
 			code = older
 		}
 		fmt.Fprintf(&b, `<ErrorResponse xmlns="%s"><Error><Type>Sender</Type><Code>%s</Code><Message>%s</Message></Error><RequestId>%s</RequestId></ErrorResponse>`,
@@ -119,7 +123,9 @@ func jsonBody(h http.Header, r *request, out any, refusal *apiError) []byte {
 	if refusal != nil {
 		kind := refusal.code
 		if r.service == "sqs" {
-			h.Set("X-Amzn-Query-Error", cmp.Or(queryErrors[kind], kind)+";Sender")
+			if older, ok := queryErrors[kind]; ok {
+				h.Set("X-Amzn-Query-Error", older+";Sender")
+			}
 			kind = "com.amazonaws.sqs#" + kind
 		}
 		h.Set("X-Amzn-Errortype", refusal.code)

@@ -43,10 +43,27 @@ def client(service):
 LAST = {}
 
 
+def name_on_wire(protocol, name, member):
+    """Returns the name of a parameter in a request."""
+    said = member.serialization.get("name", name)
+    if protocol == "ec2":
+        said = member.serialization.get("queryName", said[0].upper() + said[1:])
+    if protocol == "query" and member.type_name == "list" and member.serialization.get("flattened"):
+        return name  # SQS, whose table has the names of the JSON protocol
+    return name if protocol == "query" else said
+
+
+def method(made, action):
+    """Returns the method of a client for a call."""
+    return getattr(made, {name: key for key, name in made.meta.method_to_api_mapping.items()}[action])
+
+
 def asked(params, model, **_):  # pylint: disable=redefined-outer-name
     """Notes the parameters of the call that follows."""
     filters = params.get("Filters", []) if isinstance(params.get("Filters", []), list) else []
-    LAST.update(action=model.name, params=sorted(params), filters=[f.get("Name") for f in filters if isinstance(f, dict)])
+    members = model.input_shape.members if model.input_shape else {}
+    names = [name_on_wire(model.metadata["protocol"], name, members[name]) for name in params if name in members]
+    LAST.update(params=sorted(names), filters=["tag" if f["Name"].startswith("tag:") else f["Name"] for f in filters if "Name" in f])
 
 
 def record(service, action, code):
