@@ -136,7 +136,7 @@ bin/crd-ref-docs: tools/go.mod
 
 .PHONY: reference
 reference: ## write docs/reference and the texts that docs hold again
-	$(GO) test ./internal/gates ./internal/telemetry ./api ./cmd/... ./plugin/kubectl-karpenter -run 'TestReference|TestTopOnce|TestCostPage|TestHistoryPage' -count=1 -update
+	$(GO) test ./internal/gates ./internal/telemetry ./api ./cmd/... ./plugin/kubectl-karpenter -run 'TestReference|TestTopOnce|TestCostPage|TestHistoryPage|TestPricesPage' -count=1 -update
 	$(GO) -C sandbox test . -run TestReference -count=1 -update
 	$(GO) -C test test ./schemas -run TestSchemas -count=1 -update
 

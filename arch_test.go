@@ -547,8 +547,8 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cluster/capture",
 		never:   []string{"./cloud/...", "./internal/..."},
-		except:  []string{"./cloud", "./internal/cluster/convert", "./internal/cluster/room", "./internal/cluster/state"},
-		because: "the controller and the commands write the same document; who reads it, and what is decided, is not known here",
+		except:  []string{"./cloud", "./internal/cluster/convert", "./internal/cluster/pricerule", "./internal/cluster/room", "./internal/cluster/state"},
+		because: "the controller and the commands write the same document, with the price rules of both; who reads it, and what is decided, is not known here",
 	},
 	{
 		from:    "./internal/gates",

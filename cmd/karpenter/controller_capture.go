@@ -55,6 +55,7 @@ func (w *wiring) capture(ctx context.Context) (path string, err error) {
 		return path, err
 	}
 	document := capture.Document{Input: *input, Options: w.o.captured(w.clock.Now().UTC().Truncate(time.Second))}
+	document.Options.PriceRules = w.store.PriceRules()
 	return path, document.Write(path)
 }
 

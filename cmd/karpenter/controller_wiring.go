@@ -258,9 +258,9 @@ func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		Rejected: func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
-		Departed: w.departures.Add,
-		State:    *w.o.state(),
-		Log:      w.mgr.GetLogger().WithName("state"),
+		Departed: w.departures.Add, PriceRules: w.o.priceFile != "",
+		State: *w.o.state(),
+		Log:   w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
 			WriteVisible: w.o.timers.WriteVisible, Catalog: w.o.timers.Catalog,
 			CatalogTimeout: w.o.timers.CatalogRead, CatalogRetry: w.o.timers.CatalogRetry,
@@ -273,10 +273,13 @@ func (w *wiring) addStore(ctx context.Context) error {
 	if err := w.o.checkSelection(store.Vocabulary().Rules); err != nil {
 		return err
 	}
-	if provider, ok := w.provider.(cloud.Overlaid); ok && w.o.on.On(gates.NodeOverlay) {
+	if provider, ok := w.provider.(cloud.Overlaid); ok && (w.o.on.On(gates.NodeOverlay) || w.o.priceFile != "") {
 		provider.SetOverlay(store.Overlaid)
 	}
 	if err := store.Watch(ctx, w.mgr.GetCache()); err != nil {
+		return err
+	}
+	if err := w.addPriceFile(); err != nil {
 		return err
 	}
 	return w.mgr.Add(store)

@@ -14,6 +14,7 @@ import (
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 	"github.com/karpenter-go/karpenter/internal/cluster/state"
 )
 
@@ -34,8 +35,9 @@ type overlays struct {
 	// resolving is held during a resolution. It is taken before all other locks.
 	resolving sync.Mutex
 	replies   map[string]reply
-	// objects are the overlays of the last resolution.
+	// objects are the overlays of the last resolution, and rules those of the price file.
 	objects []*karpv1alpha1.NodeOverlay
+	rules   []pricerule.Rule
 
 	// mutex guards the result of the last resolution, and what was derived from it. It is taken before the state's lock.
 	mutex   sync.Mutex
@@ -134,7 +136,7 @@ func (o *overlays) resolve() {
 	for _, name := range slices.Sorted(maps.Keys(o.replies)) {
 		pools = append(pools, o.replies[name].overlaid())
 	}
-	outcome := o.set().Resolve(pools)
+	outcome := o.set(o.objects).Resolve(pools)
 	o.mutex.Lock()
 	o.outcome, o.marks = outcome, map[string]overlay.Marks{}
 	o.mutex.Unlock()
@@ -144,8 +146,43 @@ func (o *overlays) resolve() {
 	c.store.news.notify(state.OverlaysResolved)
 }
 
-func (o *overlays) set() *overlay.Set {
-	return overlay.New(o.objects, o.catalogs.store.Vocabulary().Rules, o.reservation)
+func (o *overlays) set(objects []*karpv1alpha1.NodeOverlay) *overlay.Set {
+	plain := overlay.New(objects, o.catalogs.store.Vocabulary().Rules, o.reservation)
+	set, err := plain.WithRules(o.rules)
+	if err != nil { // which SetPriceRules has excluded
+		return plain
+	}
+	return set
+}
+
+// PriceRules returns the rules of the price file.
+func (s *Store) PriceRules() []pricerule.Rule {
+	o := s.catalogs.overlays
+	if o == nil {
+		return nil
+	}
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return o.rules
+}
+
+// SetPriceRules replaces the rules of the price file, which apply to all pools at once. Rules with an invalid requirement
+// are an error, and the earlier rules stay. It must not be called without Config.PriceRules.
+func (s *Store) SetPriceRules(rules []pricerule.Rule) error {
+	o := s.catalogs.overlays
+	if _, err := overlay.New(nil, s.Vocabulary().Rules, o.reservation).WithRules(rules); err != nil {
+		return err
+	}
+	o.resolving.Lock()
+	defer o.resolving.Unlock()
+	o.mutex.Lock()
+	same := reflect.DeepEqual(o.rules, rules)
+	o.rules = rules
+	o.mutex.Unlock()
+	if !same {
+		o.resolve()
+	}
+	return nil
 }
 
 func (r reply) overlaid() overlay.Pool {
@@ -188,7 +225,7 @@ func (s *Store) Overlaid(pool string, types []cloud.InstanceType) []cloud.Instan
 	outcome := o.outcome
 	p := reply{object, types}.overlaid()
 	if outcome == nil { // a claim of an earlier process, before the first catalog is read
-		outcome = overlay.New(s.Overlays(), s.Vocabulary().Rules, o.reservation).Resolve([]overlay.Pool{p})
+		outcome = o.set(s.Overlays()).Resolve([]overlay.Pool{p})
 		overlaid, _ := outcome.Apply(p)
 		return overlaid
 	}

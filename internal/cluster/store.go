@@ -58,6 +58,8 @@ type Config struct {
 	// must return at once and not call the store. They may be nil.
 	Rejected func(kind string, count int)
 	Departed func(model.Departure)
+	// PriceRules says that the prices of the provider are changed by SetPriceRules.
+	PriceRules bool
 	// State is what the meaning of objects depends on. NewStore adds what the provider declares.
 	State   state.Config
 	Log     logr.Logger
@@ -111,7 +113,7 @@ func NewStore(config Config) (*Store, error) {
 		writes: map[state.Ref]*entry{}, gone: map[types.UID]time.Time{},
 	}
 	s.catalogs = newCatalogs(config.Provider, s)
-	if config.State.Overlays {
+	if config.State.Overlays || config.PriceRules {
 		s.catalogs.overlays = newOverlays(s.catalogs, config.State.Declared.ReservationKey)
 	}
 	return s, nil

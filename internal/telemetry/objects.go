@@ -26,6 +26,10 @@ type Objects struct {
 	ClusterCost *prometheus.Desc
 	// PoolCost is the cost of the nodes of a pool, in USD per hour. Label: nodepool.
 	PoolCost *prometheus.Desc
+	// CommitmentLimit and CommitmentUsed are the limit of a rule of the price file, and what nodes use of it. Labels:
+	// commitment, unit (vcpus or usd_per_hour). Not upstream.
+	CommitmentLimit *prometheus.Desc
+	CommitmentUsed  *prometheus.Desc
 	// NamespaceCost is the part of ClusterCost that pods of a namespace request, by kind (allocation.Kind); all series add up
 	// to it. LabelCost is the same by the value of a label of pods. Labels: kind, and pod_namespace or value. The label is
 	// not called namespace, which Prometheus sets to that of the controller. Not in upstream Karpenter.
@@ -152,6 +156,8 @@ func (d describer) summary() {
 	d.of.ClusterCost = d.gauge("cluster", "cost",
 		"Cost of the nodes of all NodePools, and of NodeClaims without one at the price of their offering in another NodePool, USD per hour; "+
 			"nodes of unknown price are not included.")
+	d.of.CommitmentLimit = d.gauge("commitments", "limit", "The limit of a rule of the price file.", "commitment", "unit")
+	d.of.CommitmentUsed = d.gauge("commitments", "used", "What nodes use of the limit of a rule of the price file.", "commitment", "unit")
 	d.of.PoolCost = d.gauge("nodepools", "cost_total",
 		"Cost of the nodes of a NodePool, USD per hour; nodes of unknown price are not included.",
 		"nodepool")

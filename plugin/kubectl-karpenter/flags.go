@@ -97,10 +97,16 @@ func addPolicyFlags(flags *pflag.FlagSet, p *offline.Policy) {
 	flags.IntVar(&p.WorkBudget, "work-budget", p.WorkBudget,
 		"maximum number of checks whether pods fit a node or pool; the plan made by then is the answer (0: no limit)")
 	flags.StringVar(&p.SchedulerConfig, "scheduler-config", p.SchedulerConfig, "default topology spread, as text of YAML or JSON")
+	addPriceFlag(flags, p)
 	cli.PriorityCutoffFlag(flags, &p.PodRules.PriorityCutoff)
 	flags.StringVar(&p.UnreadyBrake, "unready-brake", "off", "that of the controller: a share and a number of nodes that are not ready, such as 45%,3; or off")
 	flags.DurationVar(&p.PodRules.Delay, "new-pod-delay", 0, "least age of a pod for which a node is launched, as for the controller")
 	cli.Hide(flags, "packing-effort", "work-budget")
+}
+
+// addPriceFlag adds the file of the user's own prices.
+func addPriceFlag(flags *pflag.FlagSet, p *offline.Policy) {
+	flags.StringVar(&p.PriceFile, "price-file", "", "file with rules for prices and commitments, as the controller has it")
 }
 
 // addDisruptFlags adds the options that matter only for disruption.

@@ -22,6 +22,7 @@ func policyOf(o *capture.Options) Policy {
 		PackingEffort: o.PackingEffort, WorkBudget: o.WorkBudget,
 		SchedulerConfig: o.SchedulerConfig, UnreadyBrake: o.UnreadyBrake,
 		PodRules: convert.PodRules{PriorityCutoff: o.PriorityCutoff, Delay: o.NewPodDelay.Duration}}
+	p.prices = o.PriceRules
 	if d := o.Disrupt; d != nil {
 		p.FeatureGates = d.FeatureGates
 		p.UntilStable, p.Economics = d.UntilStable,
@@ -41,7 +42,7 @@ func WriteCapture(path string, w *Manifests, p Policy, a Answer) error {
 		Options: capture.Options{Now: w.now, PreferencePolicy: p.Preferences, MinValuesPolicy: p.MinValues, NodeOverheadPrice: p.NodePrice,
 			PackingEffort: p.PackingEffort, WorkBudget: p.WorkBudget, SchedulerConfig: p.SchedulerConfig,
 			UnreadyBrake: p.UnreadyBrake, PriorityCutoff: p.PodRules.PriorityCutoff, NewPodDelay: metav1.Duration{Duration: p.PodRules.Delay},
-			MaxPods: w.mostPods, Namespace: w.home},
+			MaxPods: w.mostPods, Namespace: w.home, PriceRules: w.prices},
 		Answer: text,
 	}
 	if w.options != nil { // of a controller

@@ -55,7 +55,10 @@ func (o *Manifests) complete(now time.Time, p Policy) error {
 		}
 	}
 	o.assumed = append(o.assumed, notes...)
-	o.podRules = p.PodRules
+	o.podRules, o.prices = p.PodRules, p.prices
+	if o.options != nil && p.PriceFile == "" {
+		o.prices = o.options.PriceRules
+	}
 	o.prepare()
 	return nil
 }

@@ -45,6 +45,9 @@ func (o *Manifests) Fleet(p *Policy, namespace string, by *bill.Grouping) *top.F
 	least, _ := disruption.LeastCost(d.snap, p.disruptOptions(), all)
 	figures := figuresOf(d.snap, p.disruptOptions(), all)
 	fleet.PricePerHour, fleet.Unpriced, fleet.LowerBoundPerHour = figures.PricePerHour, figures.UnknownPrices, usd(least)
+	for _, c := range commitmentsOf(d.snap, nil) {
+		fleet.Commitments = append(fleet.Commitments, c.String())
+	}
 	if by != nil {
 		fleet.Bill = o.bill(d.snap, *by)
 	}

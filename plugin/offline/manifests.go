@@ -29,6 +29,7 @@ import (
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/plugin/podusage"
 	"github.com/karpenter-go/karpenter/plugin/review"
@@ -49,8 +50,10 @@ type Manifests struct {
 	// scheduler configuration.
 	classes       []schema.GroupKind
 	defaultSpread []corev1.TopologySpreadConstraint
-	podRules      convert.PodRules
-	now           time.Time
+	// prices are the rules of the price file.
+	prices   []pricerule.Rule
+	podRules convert.PodRules
+	now      time.Time
 	// aside are the DaemonSets that the last decision did not consider.
 	aside []model.AsideDaemon
 }

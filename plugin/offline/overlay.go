@@ -32,10 +32,16 @@ type OtherPlan struct {
 
 // resolve resolves the overlays for all pools.
 func (m *mirror) resolve(o *Manifests, pools []overlay.Pool) {
-	if len(o.overlays) == 0 {
+	if len(o.overlays)+len(o.prices) == 0 {
 		return
 	}
-	m.pools, m.resolved = pools, overlay.New(m.Overlays(), m.Vocabulary().Rules, o.sale.Declared.ReservationKey).Resolve(pools)
+	set := overlay.New(m.Overlays(), m.Vocabulary().Rules, o.sale.Declared.ReservationKey)
+	if with, err := set.WithRules(o.prices); err == nil { // of the provider's labels, which Check does not know
+		set = with
+	} else {
+		m.problems = append(m.problems, fmt.Errorf("price rules have no effect: %w", err))
+	}
+	m.pools, m.resolved = pools, set.Resolve(pools)
 	for _, r := range m.resolved.Reports() {
 		m.overlays = append(m.overlays, OverlayOutcome{r.Name, r.Reason, r.Message})
 	}
@@ -222,5 +228,60 @@ func (a *LaunchAnswer) writeOverlays(b *strings.Builder) {
 	}
 	if slices.ContainsFunc(a.Overlays, func(o OverlayOutcome) bool { return o.Reason != "" }) {
 		b.WriteString("a NodeOverlay that is invalid or conflicts has no effect\n")
+	}
+}
+
+// CommitmentUse is how much of a commitment of the price file is used. Amounts are in vCPUs or in USD per hour.
+type CommitmentUse struct {
+	Name      string  `json:"name"`
+	Unit      string  `json:"unit"`
+	Committed float64 `json:"committed"`
+	// Used is what existing nodes use, and Nodes how many they are; New is what the new nodes of a plan will use.
+	Used  float64 `json:"used"`
+	Nodes int     `json:"nodes"`
+	New   float64 `json:"new,omitempty"`
+	Left  float64 `json:"left"`
+}
+
+// commitmentsOf returns the use of the commitments by the nodes of a snapshot, and by the claims of a plan.
+func commitmentsOf(snap *model.Snapshot, claims []plan.NewClaim) []CommitmentUse {
+	planned := map[string]int64{}
+	for i := range claims {
+		c := &claims[i]
+		if c.Commitment == "" {
+			continue
+		}
+		if n := snap.Future(c.FutureSpec(snap), c.Types()[:1]); n != nil {
+			for id, units := range n.Uses() {
+				planned[id] += units
+			}
+		}
+	}
+	var list []CommitmentUse
+	for _, c := range snap.Commitments {
+		name, _ := model.CommitmentName(c.ID)
+		unit, per := "vCPUs", 1000.0
+		if c.PerPrice {
+			unit, per = "USD per hour", model.Nano
+		}
+		in := func(units int64) float64 { return float64(units) / per }
+		list = append(list, CommitmentUse{Name: name, Unit: unit, Committed: in(c.Limit), Used: in(c.Used), Nodes: c.Machines,
+			New: in(planned[c.ID]), Left: in(max(0, c.Left()-planned[c.ID]))})
+	}
+	return list
+}
+
+// String returns the commitment in a line of at most 80 characters, for usual names.
+func (c *CommitmentUse) String() string {
+	text := fmt.Sprintf("%s: %.4g of %.4g %s used by %s", c.Name, c.Used, c.Committed, c.Unit, plural(c.Nodes, "node"))
+	if c.New > 0 {
+		text += fmt.Sprintf(", %.4g by new ones", c.New)
+	}
+	return text + fmt.Sprintf(", %.4g left", c.Left)
+}
+
+func writeCommitments(b *strings.Builder, list []CommitmentUse) {
+	for i := range list {
+		fmt.Fprintf(b, "commitment %s\n", &list[i])
 	}
 }

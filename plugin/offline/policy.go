@@ -1,10 +1,15 @@
 package offline
 
 import (
+	"fmt"
 	"math"
+	"os"
 	"time"
 
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cluster/convert"
+	"github.com/karpenter-go/karpenter/internal/cluster/overlay"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -28,6 +33,10 @@ type Policy struct {
 	UntilStable bool
 	// FeatureGates are the controller's. Only ReservedCapacity, SpotToSpotConsolidation and StaticCapacity matter here.
 	FeatureGates string
+	// PriceFile is a file with price rules, "" for none.
+	PriceFile string
+	// prices are the rules, which Check reads.
+	prices []pricerule.Rule
 }
 
 // DefaultPolicy returns the policy of a controller without flags.
@@ -61,7 +70,28 @@ func (p *Policy) Check() error {
 	if _, err := disruption.ParseUnreadyBrake(p.UnreadyBrake); err != nil {
 		return inputErrorf("--unready-brake: %w", err)
 	}
+	if err := p.readPrices(); err != nil {
+		return inputErrorf("--price-file: %w", err)
+	}
 	return p.Economics.check()
+}
+
+// readPrices reads the price file.
+func (p *Policy) readPrices() error {
+	if p.PriceFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(p.PriceFile)
+	if err != nil {
+		return Readable(err)
+	}
+	if p.prices, err = pricerule.Parse(p.PriceFile, text); err != nil {
+		return err
+	}
+	if _, err := overlay.New(nil, karpv1.CoreRules(), "").WithRules(p.prices); err != nil {
+		return fmt.Errorf("%s: %w", p.PriceFile, err)
+	}
+	return nil
 }
 
 // options converts the policy to options of the engine.

@@ -38,6 +38,8 @@ type Fleet struct {
 	whole    *Fleet
 	// PriceSource describes source and date of the prices, empty for fictitious ones.
 	PriceSource string `json:"priceSource,omitempty"`
+	// Commitments are those of the price file, a line for each.
+	Commitments []string `json:"commitments,omitempty"`
 	// Bill is what the price is paid for; nil if that was not asked.
 	Bill *bill.Bill `json:"bill,omitempty"`
 	// Incomplete lists the kinds that the user may not read, and how the data differs without them.

@@ -132,6 +132,9 @@ func summary(f *Fleet, p paint) []string {
 		"cpu " + p.of(level(f.CPU), table.Bar(f.CPU)) + "   memory " + p.of(level(f.Memory), table.Bar(f.Memory)),
 		cost(f),
 	}
+	for _, c := range f.Commitments {
+		lines = append(lines, "commitment "+c)
+	}
 	if f.PriceSource != "" {
 		lines = append(lines, "prices: "+f.PriceSource)
 	}

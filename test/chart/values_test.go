@@ -196,7 +196,7 @@ func everything(provider string) setter {
 		set("settings.schedulerConfig", "podTopologySpread: {}").
 		set("settings.kubeClientQPS", 50).set("settings.kubeClientBurst", 100).
 		set("settings.enableProfiling", true).set("settings.metricsDetail", true).
-		set("settings.costLabel", "team").set("settings.disableControllerWarmup", false).
+		set("settings.costLabel", "team").set("settings.priceFile", "/etc/karpenter/prices.yaml").set("settings.disableControllerWarmup", false).
 		set("settings.poolSelector", "cell=a").set("settings.leaderElectionName", "other").set("settings.leaderElectionNamespace", "elsewhere").
 		set("settings.clusterEndpoint", "https://example.org").set("settings.clusterCABundle", "Q0E=").set("settings.isolatedVPC", true).
 		set("settings.eksControlPlane", true).set("settings.vmMemoryOverheadPercent", 0.1).set("settings.interruptionQueue", "queue").

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 )
 
 // Type is the type of the document.
@@ -64,6 +66,8 @@ type Options struct {
 	Replicas     bool   `json:"replicas,omitempty"`
 	PoolSelector string `json:"poolSelector,omitempty"`
 	MaxPods      int    `json:"maxPods,omitempty"`
+	// PriceRules are those of the price file.
+	PriceRules []pricerule.Rule `json:"priceRules,omitempty"`
 	// Namespace is that of objects without one; empty means default.
 	Namespace string `json:"namespace,omitempty"`
 	// Disrupt is set if the decision was about disruption.

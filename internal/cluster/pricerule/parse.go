@@ -1,9 +1,13 @@
 package pricerule
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -25,7 +29,7 @@ const (
 // Parse reads a price file in YAML or JSON; name is for errors.
 func Parse(name string, data []byte) ([]Rule, error) {
 	var file struct {
-		Rules []Rule `json:"rules"`
+		Rules []json.RawMessage `json:"rules"`
 	}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w; want rules: with a list of rules", name, err)
@@ -33,9 +37,12 @@ func Parse(name string, data []byte) ([]Rule, error) {
 	if len(file.Rules) > MaxRules {
 		return nil, fmt.Errorf("%s: rules: %d; want %d at most", name, len(file.Rules), MaxRules)
 	}
-	names := map[string]int{}
-	for i := range file.Rules {
-		r := &file.Rules[i]
+	rules, names := make([]Rule, len(file.Rules)), map[string]int{}
+	for i := range rules {
+		r := &rules[i]
+		if err := decode(file.Rules[i], r); err != nil {
+			return nil, fmt.Errorf("%s: rules[%d]: %w", name, i, err)
+		}
 		if err := r.check(); err != nil {
 			return nil, fmt.Errorf("%s: rules[%d]%w", name, i, err)
 		}
@@ -45,7 +52,31 @@ func Parse(name string, data []byte) ([]Rule, error) {
 		names[r.Name] = i
 		r.complete()
 	}
-	return file.Rules, nil
+	return rules, nil
+}
+
+// decode reads one rule, and refuses fields that it does not have.
+func decode(text []byte, r *Rule) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(r)
+	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
+		return fmt.Errorf("%s: a %s; want a %s", wrong.Field, wrong.Value, wrong.Type)
+	}
+	if err != nil {
+		return fmt.Errorf("%s; want %s", strings.TrimPrefix(err.Error(), "json: "), strings.Join(fields(), ", "))
+	}
+	return nil
+}
+
+// fields are the names of the fields of a rule.
+func fields() []string {
+	var names []string
+	for i := range reflect.TypeFor[Rule]().NumField() {
+		name, _, _ := strings.Cut(reflect.TypeFor[Rule]().Field(i).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
 }
 
 func (r *Rule) check() error {

@@ -11,7 +11,10 @@ import (
 
 func TestParseErrors(t *testing.T) {
 	for _, test := range []struct{ name, file, want string }{
-		{"unknown field", "rules: [{name: a, factr: 1}]", `p.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "factr"; want rules: with a list of rules`},
+		{"unknown field", "rules: [{name: a, factr: 1}]", `p.yaml: rules[0]: unknown field "factr"; ` +
+			`want name, instanceTypes, families, sizes, capacityTypes, regions, zones, requirements, factor, price, upTo`},
+		{"wrong type", "rules: [{name: a, families: m7g}]", `p.yaml: rules[0]: families: a string; want a []string`},
+		{"no list", "prices: []", `p.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "prices"; want rules: with a list of rules`},
 		{"no name", "rules: [{factor: 1}]", `p.yaml: rules[0].name: ""; want lower case letters, digits and hyphens, such as savings-plan`},
 		{"same name", "rules: [{name: a, factor: 1}, {name: a, factor: 1}]", `p.yaml: rules[1].name: "a" is the name of rules[0]; want another one`},
 		{"no price", "rules: [{name: a, factor: 1}, {name: b}]", `p.yaml: rules[1]: neither factor nor price; want one of them, such as factor: 0.72`},

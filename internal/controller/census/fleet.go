@@ -50,6 +50,15 @@ func (s sending) fleet(snap *model.Snapshot) {
 		}
 	}
 	s.send(s.ClusterCost, explain.USD(all))
+	for _, c := range snap.Commitments {
+		name, _ := model.CommitmentName(c.ID)
+		unit, per := "vcpus", 1000.0
+		if c.PerPrice {
+			unit, per = "usd_per_hour", model.Nano
+		}
+		s.send(s.CommitmentLimit, float64(c.Limit)/per, name, unit)
+		s.send(s.CommitmentUsed, float64(c.Used)/per, name, unit)
+	}
 	for _, pool := range slices.Sorted(maps.Keys(cost)) {
 		s.send(s.PoolCost, explain.USD(cost[pool]), pool)
 	}
