@@ -25,7 +25,7 @@ type circumstances struct {
 
 // ineffectives lists the checks for settings without effect. Each returns what it found, nil if all have an effect.
 var ineffectives = []func(*circumstances) []Ineffective{
-	spotWithoutQueue, reservationsWithoutGate, openReservationsWithoutGate,
+	spotWithoutQueue, rebalanceWithoutQueue, reservationsWithoutGate, openReservationsWithoutGate, prefixesWithMaxPods,
 }
 
 // Ineffective returns the settings that have no effect, in a fixed order. It reads the NodePools and the node classes.
@@ -57,6 +57,27 @@ func spotWithoutQueue(c *circumstances) []Ineffective {
 		}
 	}
 	return nil
+}
+
+func rebalanceWithoutQueue(c *circumstances) (found []Ineffective) {
+	for i := range c.pools {
+		if pool := &c.pools[i]; c.opts.Queue == "" && pool.Annotations[karpv1.AnnotationRebalance] != "" {
+			found = append(found, Ineffective{fmt.Sprintf("annotation %s of NodePool %q", karpv1.AnnotationRebalance, pool.Name),
+				"--interruption-queue is empty: no rebalance recommendation is received"})
+		}
+	}
+	return found
+}
+
+func prefixesWithMaxPods(c *circumstances) (found []Ineffective) {
+	for i := range c.classes {
+		class := &c.classes[i]
+		if class.Annotations[awsv1.AnnotationPrefixDelegation] == "true" && class.Spec.Kubelet != nil && class.Spec.Kubelet.MaxPods != nil {
+			found = append(found, Ineffective{fmt.Sprintf("annotation %s of EC2NodeClass %q", awsv1.AnnotationPrefixDelegation, class.Name),
+				"spec.kubelet.maxPods is set, and is the number of pods of each node"})
+		}
+	}
+	return found
 }
 
 func reservationsWithoutGate(c *circumstances) (found []Ineffective) {

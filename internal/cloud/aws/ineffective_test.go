@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -22,6 +23,10 @@ func TestIneffective(t *testing.T) {
 		Spec: awsv1.EC2NodeClassSpec{CapacityReservationSelectorTerms: []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}}}
 	open := awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "open",
 		Annotations: map[string]string{awsv1.AnnotationOpenReservations: "true"}}}
+	rebalance, prefixes, both := onDemand, plain, plain
+	rebalance.Annotations = map[string]string{karpv1.AnnotationRebalance: "replace"}
+	prefixes.Annotations = map[string]string{awsv1.AnnotationPrefixDelegation: "true"}
+	both.Annotations, both.Spec.Kubelet = prefixes.Annotations, &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromInt32(50))}
 	for _, test := range []struct {
 		name    string
 		opts    Options
@@ -32,6 +37,12 @@ func TestIneffective(t *testing.T) {
 		{"all have an effect", Options{Queue: "q"}, []karpv1.NodePool{spot}, []awsv1.EC2NodeClass{plain, reserved, open}, nil},
 		{"no queue, no spot", Options{}, []karpv1.NodePool{onDemand}, nil, nil},
 		{"no queue, and spot", Options{}, []karpv1.NodePool{onDemand, spot}, nil, []string{"--interruption-queue"}},
+		{"no queue, and recommendations", Options{}, []karpv1.NodePool{rebalance}, nil, []string{
+			`annotation karpenter-go.github.io/rebalance of NodePool "spot"`}},
+		{"a queue, and recommendations", Options{Queue: "q"}, []karpv1.NodePool{rebalance}, nil, nil},
+		{"prefixes", Options{}, nil, []awsv1.EC2NodeClass{prefixes}, nil},
+		{"prefixes, and a number of pods", Options{}, nil, []awsv1.EC2NodeClass{both}, []string{
+			`annotation karpenter-go.github.io/prefix-delegation of EC2NodeClass "plain"`}},
 		{"the gate is off, and no class minds", Options{OpenReservations: true}, nil, []awsv1.EC2NodeClass{plain}, nil},
 		{"the gate is off", Options{OpenReservations: true}, nil, []awsv1.EC2NodeClass{reserved, open}, []string{
 			`spec.capacityReservationSelectorTerms of EC2NodeClass "reserved"`,
