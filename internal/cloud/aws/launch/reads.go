@@ -61,7 +61,7 @@ func (l *Launcher) Runs(ctx context.Context, id string) (bool, error) {
 
 // Volumes returns the IDs of the volumes that belong to an instance: that of its root device, and those that end with it.
 // Volumes that were attached later, such as those of pods, remain when it terminates.
-func (l *Launcher) Volumes(ctx context.Context, id string) ([]string, error) {
+func Volumes(ctx context.Context, l *Launcher, id string) ([]string, error) {
 	i, err := l.instance(ctx, id)
 	if err != nil {
 		return nil, err
