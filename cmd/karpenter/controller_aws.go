@@ -126,7 +126,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Clients: clients, Kubernetes: kubernetes, Cluster: a.clusterName, Region: cfg.Region,
 		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
 		KubeletExpressions: a.kubeletExpressions,
-		Selection: w.o.selection, IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, OpenReservations: !w.o.on.On(gates.ReservedCapacity),
+		Selection:          w.o.selection, IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, OpenReservations: !w.o.on.On(gates.ReservedCapacity),
 		ZonalShift: a.zonalShift,
 		Lifetimes:  discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
 		Clock:      w.clock, Ahead: w.skew.Ahead, Changed: w.restock, Observer: w.observeAWS(metrics),

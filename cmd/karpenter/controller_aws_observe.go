@@ -15,6 +15,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -45,8 +46,6 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 		return telemetry.ZonalShiftActive(object, e.Message)
 	case telemetry.ReasonZonalShiftCleared:
 		return telemetry.ZonalShiftCleared(object, e.Message)
-	case telemetry.ReasonNotYetActedOn:
-		return telemetry.NotYetActedOn(object, e.Message)
 	}
 	return telemetry.WaitingOnClaimTermination(object, e.Message)
 }
@@ -114,6 +113,12 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 		Shifted: func(zone, zoneID string, since time.Duration) {
 			m.ZoneShifted.WithLabelValues(zone, zoneID).Set(min(1, since.Seconds()))
 			m.ZonalShiftAge.WithLabelValues(zone, zoneID).Set(since.Seconds())
+		},
+		Reservations: func(list []instance.CountedReservation) {
+			m.Reservations.Reset()
+			for _, r := range list {
+				m.Reservations.WithLabelValues(r.ID, r.Type, r.Zone).Set(float64(r.Available))
+			}
 		},
 		Unsupported: func(version string) {
 			log.Error(errors.New("this version of Kubernetes is not supported by this program"), "nodes may not join, or not as planned", "version", version, "supported", discovery.SupportedVersions)

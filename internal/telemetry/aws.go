@@ -44,6 +44,9 @@ type AWS struct {
 	// ZoneShifted is 1 while traffic is shifted away from a zone and 0 otherwise; ZonalShiftAge is how long it has
 	// been, 0 if it is not. Labels: zone, zone_id. Not in upstream Karpenter.
 	ZoneShifted, ZonalShiftAge *prometheus.GaugeVec
+	// Reservations is how many more instances a capacity reservation has room for. Labels: id, instance_type, zone. Not in
+	// upstream Karpenter.
+	Reservations *prometheus.GaugeVec
 	// Unasked counts the parts of responses of AWS that were not requested. Labels: service, operation. Not in
 	// upstream Karpenter.
 	Unasked *prometheus.CounterVec
@@ -90,6 +93,8 @@ func newAWS(f factory) *AWS {
 		ZoneShifted: f.gauge(cloud, "zone_shifted", "1 while traffic is shifted away from the zone.", "zone", "zone_id"),
 		ZonalShiftAge: f.gauge(cloud, "zonal_shift_seconds", "Time since traffic was shifted away from the zone; 0 if it is not.",
 			"zone", "zone_id"),
+		Reservations: f.gauge(cloud, "capacity_reservation_available",
+			"How many more instances a capacity reservation that a node class selects has room for.", "id", "instance_type", "zone"),
 		Unasked: f.counter(cloud, "unrequested_items_total",
 			"Items of answers of AWS that do not match the request. They are ignored.", "service", "operation"),
 	}
@@ -107,7 +112,6 @@ const (
 	ReasonSpotRebalance             = "SpotRebalanceRecommendation"
 	ReasonWaitingOnClaimTermination = "WaitingOnNodeClaimTermination"
 	ReasonSpotRoleMissing           = "SpotSLRCreationFailed"
-	ReasonNotYetActedOn             = "NotYetActedOn"
 	ReasonZonalShiftActive          = "ZonalShiftActive"
 	ReasonZonalShiftCleared         = "ZonalShiftCleared"
 )
@@ -160,11 +164,6 @@ func SpotRebalance(object client.Object, message string) Event {
 // SpotRoleMissing reports that no spot instance can be launched in this account, and the required action.
 func SpotRoleMissing(object client.Object, message string) Event {
 	return event(object, warning, ReasonSpotRoleMissing, message, uid(object))
-}
-
-// NotYetActedOn reports that a field of a pool's node class has no effect, and the consequences.
-func NotYetActedOn(object client.Object, message string) Event {
-	return event(object, warning, ReasonNotYetActedOn, message, uid(object))
 }
 
 // ZonalShiftActive reports that traffic is shifted away from a zone in which the pool may launch nodes.

@@ -77,8 +77,6 @@ func TestNotYetActedOn(t *testing.T) {
 		},
 	}
 	want := []string{
-		"spec.capacityReservationSelectorTerms is accepted but not supported yet: no instance is launched into capacity reservations, which " +
-			"are paid for as well",
 		"blocks: spec.placementGroupSelector is accepted but not supported yet; remove it to launch machines outside of the placement group",
 		"blocks: spec.amiFamily is Windows2022, which is accepted but not supported yet; use AL2023, Bottlerocket or Custom"}
 	var got []string

@@ -59,8 +59,7 @@ type EC2NodeClassSpec struct {
 	// +listType=atomic
 	// +required
 	SecurityGroupSelectorTerms []SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms"`
-	// CapacityReservationSelectorTerms select the capacity reservations that instances may use. Accepted, but
-	// not yet implemented.
+	// CapacityReservationSelectorTerms select the capacity reservations that instances use first.
 	// +kubebuilder:validation:XValidation:message="each term needs one of tags, id, instanceMatchCriteria",rule="self.all(x, (has(x.tags) && size(x.tags) > 0) || has(x.id) || has(x.instanceMatchCriteria))"
 	// +kubebuilder:validation:XValidation:message="a term with id can have nothing else",rule="self.all(x, !has(x.id) || !(has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))"
 	// +kubebuilder:validation:MaxItems:=30
@@ -159,18 +158,24 @@ type EC2NodeClassSpec struct {
 	Context *string `json:"context,omitempty"`
 }
 
-// StatusConditions returns the class's conditions, with Ready as the root. Ready does not depend on capacity
-// reservations, which are not yet implemented. It adds missing conditions to the object as Unknown. For an
-// object from a shared cache, use Condition instead.
+// StatusConditions returns the class's conditions, with Ready as the root. Ready depends on capacity reservations if the
+// class has their condition, which the controller adds while the feature gate ReservedCapacity is on. It adds missing
+// conditions to the object as Unknown. For an object from a shared cache, use Condition instead.
 func (c *EC2NodeClass) StatusConditions(opts ...status.ForOption) status.ConditionSet {
-	return status.NewReadyConditions(
+	conditions := []string{
 		ConditionAMIsReady,
 		ConditionSubnetsReady,
 		ConditionSecurityGroupsReady,
 		ConditionInstanceProfileReady,
 		ConditionPlacementGroupReady,
 		ConditionValidationSucceeded,
-	).For(c, opts...)
+	}
+	for i := range c.Status.Conditions {
+		if c.Status.Conditions[i].Type == ConditionCapacityReservationsReady {
+			conditions = append(conditions, ConditionCapacityReservationsReady)
+		}
+	}
+	return status.NewReadyConditions(conditions...).For(c, opts...)
 }
 
 // Condition returns the class's condition of the given type as StatusConditions returns it, or nil. It does not

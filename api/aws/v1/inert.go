@@ -20,13 +20,9 @@ func (i Inert) String() string { return i.Field + " " + i.Text }
 
 // NotYetActedOn returns the fields that the class sets and that have no effect yet, in a fixed order. Conditions,
 // events and the plugin report them in these words. A placement group blocks the class, because its machines would
-// start outside of the group. Capacity reservations do not: they are paid for and not used.
+// start outside of the group.
 func (c *EC2NodeClass) NotYetActedOn() []Inert {
 	var fields []Inert
-	if len(c.Spec.CapacityReservationSelectorTerms) > 0 {
-		fields = append(fields, Inert{Field: "spec.capacityReservationSelectorTerms",
-			Text: "is accepted but not supported yet: no instance is launched into capacity reservations, which are paid for as well"})
-	}
 	if c.Spec.PlacementGroupSelector != nil {
 		fields = append(fields, Inert{Field: "spec.placementGroupSelector", Blocks: true,
 			Text: "is accepted but not supported yet; remove it to launch machines outside of the placement group"})

@@ -26,6 +26,7 @@ type catalogCache struct {
 	memory      *instance.Memory
 	prices      *instance.Prices
 	unavailable *instance.Unavailable
+	reserved    *instance.Reserved
 	now         func() time.Time
 
 	mu sync.Mutex
@@ -52,6 +53,8 @@ type cacheEntry struct {
 // offeringsVersion identifies the versions of prices and refusals that a catalog was built from.
 type offeringsVersion struct {
 	prices, refusals uint64
+	// reserved is that of the counts of reservations, 0 for classes without any.
+	reserved uint64
 	// until is when the next refusal expires. Zero means never.
 	until time.Time
 }
@@ -59,8 +62,10 @@ type offeringsVersion struct {
 func newCatalogCache(p *Provider, instanceTypes []catalog.Type) *catalogCache {
 	s := &catalogCache{
 		settings: instance.Settings{Region: p.opts.Region, MemoryOverheadPercent: p.opts.MemoryOverheadPercent,
-			ReservedENIs: p.opts.ReservedENIs, KubeletExpressions: p.opts.KubeletExpressions, Programs: expression.NewCache(p.opts.Clock.Now)},
-		memory: p.memory, prices: p.prices, unavailable: p.unavailable, now: p.opts.Clock.Now, entries: map[types.UID]map[string]*cacheEntry{},
+			ReservedENIs: p.opts.ReservedENIs, KubeletExpressions: p.opts.KubeletExpressions, Programs: expression.NewCache(p.opts.Clock.Now),
+			IgnoreReservations: p.opts.OpenReservations},
+		memory: p.memory, prices: p.prices, unavailable: p.unavailable, reserved: p.reserved,
+		now: p.opts.Clock.Now, entries: map[types.UID]map[string]*cacheEntry{},
 	}
 	s.setTypes(instanceTypes)
 	return s
@@ -138,25 +143,28 @@ func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool) (classType
 		}
 		p.key, p.typeSet, p.catalog = key, typeSet, nil
 	}
-	if state := s.state(); p.catalog == nil || !p.offerings.holds(state, s.now()) {
+	if state := s.state(&facts); p.catalog == nil || !p.offerings.holds(state, s.now()) {
 		p.catalog = p.typeSet.Catalog(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.prices.Spot,
-			Unavailable: s.unavailable.Until, Shifted: s.unavailable.Shifted})
+			Unavailable: s.unavailable.Until, Shifted: s.unavailable.Shifted, Left: s.reserved.Left})
 		p.offerings = state
 	}
 	return classTypes{p.typeSet, p.catalog}, nil
 }
 
 // state is read before a catalog is built, so that a concurrent change causes another build.
-func (s *catalogCache) state() offeringsVersion {
+func (s *catalogCache) state(class *instance.Class) offeringsVersion {
 	state := offeringsVersion{prices: s.prices.Version(), refusals: s.unavailable.Version()}
 	if at, any := s.unavailable.NextExpiry(); any {
 		state.until = at
+	}
+	if len(class.Reservations) > 0 {
+		state.reserved = s.reserved.Version()
 	}
 	return state
 }
 
 func (m offeringsVersion) holds(now offeringsVersion, at time.Time) bool {
-	return m.prices == now.prices && m.refusals == now.refusals && (m.until.IsZero() || at.Before(m.until))
+	return m.prices == now.prices && m.refusals == now.refusals && m.reserved == now.reserved && (m.until.IsZero() || at.Before(m.until))
 }
 
 // keyOf returns a key that differs for classes that may have different instance types. The order of subnets depends on

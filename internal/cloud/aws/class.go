@@ -136,6 +136,7 @@ func (p *Provider) typesOf(ctx context.Context, class *awsv1.EC2NodeClass) (clas
 	if err != nil && facts.Name == "" {
 		return classTypes{}, err
 	}
+	p.recount(ctx, class)
 	return p.catalogs.typesFor(class, facts.IPv6)
 }
 

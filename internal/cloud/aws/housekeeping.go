@@ -28,14 +28,12 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 	reconciler := &class.Reconciler{
 		Client: p.opts.Client, Sources: p.sources, DeleteTemplates: p.launcher.DeleteTemplates, IsolatedVPC: p.opts.IsolatedVPC,
 		ReservedENIs: p.opts.ReservedENIs, KubeletExpressions: p.opts.KubeletExpressions, Evaluate: p.evaluate,
-		Now:      p.opts.Clock.Now,
-		UserData: p.opts.Observer.UserData,
+		Now:                p.opts.Clock.Now,
+		UserData:           p.opts.Observer.UserData,
+		IgnoreReservations: p.opts.OpenReservations, Counted: p.counted,
 		Emit: func(class *awsv1.EC2NodeClass, reason, message string) {
 			p.opts.Observer.Event(class, interruption.Event{Reason: reason, Message: message})
 		},
-	}
-	reconciler.Warn = func(pool *karpv1.NodePool, reason, message string) {
-		p.opts.Observer.Event(pool, interruption.Event{Reason: reason, Warning: true, Message: message})
 	}
 	if !p.opts.NoDryRun {
 		reconciler.DryRun = &class.DryRun{EC2: p.opts.Clients.EC2, Calls: p.sources.Calls, Cluster: p.opts.Cluster, Orders: p.orders}

@@ -153,7 +153,11 @@ func (p *Provider) Terminate(ctx context.Context, id string) error {
 	if _, ours := instanceOf(id); !ours {
 		return notFound(id)
 	}
-	return p.launcher.Terminate(ctx, id)
+	err := p.launcher.Terminate(ctx, id)
+	if errors.Is(err, cloud.ErrNotFound) {
+		p.refused() // its reservation has room again
+	}
+	return err
 }
 
 // Machine implements cloud.Provider.

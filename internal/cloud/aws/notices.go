@@ -39,7 +39,9 @@ func (p *Provider) watcher() (*interruption.Watcher, error) {
 // markUnavailable marks an offering as unavailable when EC2 reclaims machines of it.
 func (p *Provider) markUnavailable(o interruption.Offering) {
 	if o.ReservationID != "" {
-		return // reservations are not used for launches yet
+		p.reserved.SoldOut(o.ReservationID)
+		p.refused()
+		return
 	}
 	p.unavailable.Mark(instance.Offer{CapacityType: o.CapacityType, Type: o.Type, Zone: o.Zone})
 	p.refused()

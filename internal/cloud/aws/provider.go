@@ -93,6 +93,9 @@ type Observer struct {
 	UserData func(class string, bytes int)
 	// Unsupported receives a Kubernetes version, such as 1.25, that the program does not support, once.
 	Unsupported func(version string)
+	// Reservations receives the capacity reservations that classes select, with the number of further instances, whenever
+	// EC2 has described some.
+	Reservations func([]instance.CountedReservation)
 	// Disrupted receives a claim that is deleted because of an interruption.
 	Disrupted func(claim *karpv1.NodeClaim, kind interruption.Kind)
 	// Shifted receives, on the leader, for each zone of the classes how long traffic has been shifted away from it, 0 if
@@ -106,12 +109,15 @@ type Provider struct {
 	sources     *discovery.Sources
 	launcher    *launch.Launcher
 	unavailable *instance.Unavailable
+	reserved    *instance.Reserved
 	prices      *instance.Prices
 	memory      *instance.Memory
 	catalogs    *catalogCache
-	// reported is the version of unavailable for which Changed was last called.
+	// reported is the version of unavailable and reserved, together, for which Changed was last called.
 	reported atomic.Uint64
-	wake     chan struct{}
+	// recountFailed is when the counts of reservations could not be read. Nil means never.
+	recountFailed atomic.Pointer[time.Time]
+	wake          chan struct{}
 	// ask is called before a claim is deleted because of information from EC2 (see AskBeforeRemoval). It may be nil.
 	ask func(ctx context.Context, removals []cloud.Removal) ([]bool, error)
 	// overlay changes the types of a pool for a launch. It may be nil.
@@ -147,7 +153,7 @@ func New(opts Options) (*Provider, error) {
 		return nil, fmt.Errorf("setting up the AWS provider: %w", err)
 	}
 	p := &Provider{
-		opts: opts, sources: sources, unavailable: unavailable,
+		opts: opts, sources: sources, unavailable: unavailable, reserved: instance.NewReserved(opts.Clock.Now),
 		prices: instance.NewPrices(opts.Region, catalog.Load()), memory: instance.NewMemory(), wake: make(chan struct{}, 1),
 	}
 	if opts.ZonalShift {
@@ -155,6 +161,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	p.launcher = launch.New(launch.Options{Shifted: p.shifts.isShifted(),
 		EC2: opts.Clients.EC2, RecordStore: opts.Recorder, Subnets: sources.Addresses, Unavailable: unavailable,
+		Reserved: p.reserved, IgnoreReservations: opts.OpenReservations,
 		ClusterName: opts.Cluster, Region: opts.Region, Clock: opts.Clock, Rates: opts.Rates, Observe: opts.Observer.Called,
 		Unasked: opts.Observer.Unasked, Observer: opts.Observer.Launch,
 	})
@@ -239,9 +246,9 @@ func (p *Provider) SetTypes(types []catalog.Type) {
 // Refreshed announces that prices have changed.
 func (p *Provider) Refreshed() { p.opts.Changed() }
 
-// refused announces that offerings may have been marked unavailable.
+// refused announces that offerings may have been marked unavailable, or that the count of a reservation may have changed.
 func (p *Provider) refused() {
-	if version := p.unavailable.Version(); p.reported.Swap(version) == version {
+	if version := p.unavailable.Version() + p.reserved.Version(); p.reported.Swap(version) == version {
 		return
 	}
 	p.opts.Changed()

@@ -27,12 +27,11 @@ type checkResults struct {
 
 type classResults struct {
 	generation int64
-	looked     map[string]time.Time    // by condition
-	key        [sha256.Size]byte       // hash of the contents that passed the dry runs
-	passed     time.Time               // zero for never
-	near       bool                    // the user data is near the limit of EC2
-	late       int                     // consecutive tries in which EC2 did not know the instance profile
-	warned     map[types.UID]time.Time // pools, with the time of the warning
+	looked     map[string]time.Time // by condition
+	key        [sha256.Size]byte    // hash of the contents that passed the dry runs
+	passed     time.Time            // zero for never
+	near       bool                 // the user data is near the limit of EC2
+	late       int                  // consecutive tries in which EC2 did not know the instance profile
 }
 
 func (m *checkResults) of(uid types.UID) *classResults {
@@ -137,21 +136,6 @@ func (m *checkResults) profileFound(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(uid).late = 0
-}
-
-// warn reports whether a pool must be warned, and records it.
-func (m *checkResults) warn(uid, pool types.UID, now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := m.of(uid)
-	if c.warned == nil {
-		c.warned = map[types.UID]time.Time{}
-	}
-	if at, before := c.warned[pool]; before && now.Sub(at) < warnedFor {
-		return false
-	}
-	c.warned[pool] = now
-	return true
 }
 
 func (m *checkResults) forget(uid types.UID) {

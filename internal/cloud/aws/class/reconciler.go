@@ -50,8 +50,10 @@ type Reconciler struct {
 	DeleteTemplates func(ctx context.Context, class string) error
 	// Emit emits an event of type Normal on a class.
 	Emit func(class *awsv1.EC2NodeClass, reason, message string)
-	// Warn emits an event of type Warning on a pool.
-	Warn func(pool *karpv1.NodePool, reason, message string)
+	// IgnoreReservations means that capacity reservations are not used. Otherwise Counted receives those of each class,
+	// whenever they are read; it may be nil.
+	IgnoreReservations bool
+	Counted            func(discovery.FoundReservations)
 	// UserData receives the size in bytes of the user data of a class's machines, without the labels and taints of
 	// pools, and 0 when the class is gone. It may be nil.
 	UserData func(class string, bytes int)
@@ -95,7 +97,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var result ctrl.Result
 	var err error
 	if class.DeletionTimestamp.IsZero() {
-		result, err = ctrl.Result{RequeueAfter: pause}, r.update(ctx, class)
+		err = r.update(ctx, class)
+		result = ctrl.Result{RequeueAfter: r.again(class)}
 	} else {
 		result, err = r.finalize(ctx, class)
 	}
@@ -132,7 +135,6 @@ func (r *Reconciler) update(ctx context.Context, class *awsv1.EC2NodeClass) erro
 		failed = errors.Join(failed, r.validate(ctx, class, cluster))
 	}
 	// 5. Write the status.
-	failed = errors.Join(failed, r.warnPools(ctx, class))
 	if equality.Semantic.DeepEqual(base.Status, class.Status) {
 		return failed
 	}
@@ -187,7 +189,7 @@ func (r *Reconciler) discover(ctx context.Context, class *awsv1.EC2NodeClass, cl
 		answered(awsv1.ConditionInstanceProfileReady, err)
 	}
 	show.Inert()
-	return errors.Join(failed...)
+	return errors.Join(append(failed, r.discoverReservations(ctx, class, show))...)
 }
 
 // due reports whether the resources of a condition must be read again: always while it is not true.

@@ -10,14 +10,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
-	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 	"github.com/karpenter-go/karpenter/internal/testing/awstest"
@@ -386,36 +383,13 @@ func TestUnknownTagPlaceholder(t *testing.T) {
 	}))
 }
 
-// TestNotActedOn checks that a placement group makes a class unready, that reservation terms do not, and that each pool
-// of the class gets a warning once an hour.
+// TestNotActedOn checks that a placement group makes a class unready.
 func TestNotActedOn(t *testing.T) {
 	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
 		class := w.reconciled(ctx)
 		expect(t, "a placement group", class, awsv1.ConditionPlacementGroupReady, "False NotYetActedOn")
 		expect(t, "a placement group", class, "Ready", "False UnhealthyDependents")
-		class.Spec.PlacementGroupSelector, class.Generation = nil, 2
-		class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
-		w.Must(w.Client.Update(ctx, class))
-		expect(t, "reservations", w.reconciled(ctx), "Ready", "True Ready")
-		for range 30 {
-			w.Pass(time.Minute)
-			w.reconciled(ctx)
-		}
-		if want := []string{"one NotYetActedOn", "other NotYetActedOn"}; !slices.Equal(w.warned, want) {
-			t.Errorf("warned %v, want %v", w.warned, want)
-		}
-		w.Pass(31 * time.Minute)
-		w.reconciled(ctx)
-		if len(w.warned) != 4 {
-			t.Errorf("an hour later warned %v, want both again", w.warned)
-		}
 	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
 		class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
-	}), poolOf("one", name), poolOf("other", name), poolOf("foreign", "another"))
-}
-
-func poolOf(name, class string) *karpv1.NodePool {
-	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
-	pool.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: class}
-	return pool
+	}))
 }

@@ -23,7 +23,6 @@ type world struct {
 	*awstest.World
 	*Reconciler
 	events    []string
-	warned    []string // pools, with the reason
 	templates []string // classes whose templates were deleted
 	bytes     map[string]int
 	cni       discovery.CNI
@@ -55,7 +54,6 @@ func (w *world) wire(objects []client.Object) {
 		Client:   fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&awsv1.EC2NodeClass{}).WithObjects(objects...).Build(),
 		Now:      time.Now, Sources: sources, DryRun: &DryRun{EC2: w.EC2, Calls: sources.Calls, Cluster: awstest.Cluster},
 		DeleteTemplates: func(_ context.Context, class string) error { w.templates = append(w.templates, class); return nil },
-		Warn:            func(pool *karpv1.NodePool, reason, _ string) { w.warned = append(w.warned, pool.Name+" "+reason) },
 		Emit:            func(_ *awsv1.EC2NodeClass, reason, message string) { w.events = append(w.events, reason+": "+message) },
 	}
 }

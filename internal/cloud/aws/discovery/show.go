@@ -137,11 +137,6 @@ func (s Show) Unanswered(condition string, err error) {
 
 // Inert writes the conditions of fields that are accepted and not supported yet.
 func (s Show) Inert() {
-	if reservations := s.Class.NotYetActedOnAt("spec.capacityReservationSelectorTerms"); reservations != "" {
-		s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, awsv1.ReasonNotYetActedOn, reservations)
-	} else {
-		_ = s.conditions().Clear(awsv1.ConditionCapacityReservationsReady)
-	}
 	if group := s.Class.NotYetActedOnAt("spec.placementGroupSelector"); group != "" {
 		s.conditions().SetFalse(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn, group)
 		return

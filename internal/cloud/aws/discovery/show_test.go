@@ -63,10 +63,22 @@ func TestShow(t *testing.T) {
 			s.Unanswered(awsv1.ConditionAMIsReady, denied)
 			s.Images([]Image{foundImage}, nil)
 		}, "True AMIsReady "},
-		{"reservations", awsv1.ConditionCapacityReservationsReady, func(s Show) {
-			s.Class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
-			s.Inert()
-		}, "False NotYetActedOn not supported yet"},
+		{"reservations", awsv1.ConditionCapacityReservationsReady, func(s Show) { s.ExpectReservations(); s.Reservations(FoundReservations{}) },
+			"True CapacityReservationsReady "},
+		{"reservations that cannot be used", awsv1.ConditionCapacityReservationsReady,
+			func(s Show) { s.Reservations(FoundReservations{Unusable: []string{"cr-1 is on an Outpost"}}) },
+			"True CapacityReservationsReady not used: cr-1 is on an Outpost"},
+		{"reservations never read", awsv1.ConditionCapacityReservationsReady, func(s Show) { s.ExpectReservations() }, "Unknown AwaitingReconciliation "},
+		{"reservations refused for a while", awsv1.ConditionCapacityReservationsReady, func(s Show) {
+			s.Reservations(FoundReservations{})
+			s.ExpectReservations()
+			s.Unanswered(awsv1.ConditionCapacityReservationsReady, denied)
+		}, "True CallRefused the previous result is used"},
+		{"reservations of an earlier version, refused", awsv1.ConditionCapacityReservationsReady, func(s Show) {
+			s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, awsv1.ReasonNotYetActedOn, "not supported yet")
+			s.ExpectReservations()
+			s.Unanswered(awsv1.ConditionCapacityReservationsReady, denied)
+		}, "True CallRefused the previous result is used"},
 	} {
 		class := classOf(nil)
 		test.show(Show{Class: class})
@@ -87,12 +99,13 @@ func TestShow(t *testing.T) {
 func TestShowStatus(t *testing.T) {
 	class := classOf(nil)
 	show := Show{Class: class}
-	class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}}
-	show.Inert()
-	class.Spec.CapacityReservationSelectorTerms = nil
-	show.Inert()
+	show.Reservations(FoundReservations{List: []Reservation{{CapacityReservation: awsv1.CapacityReservation{ID: "cr-1"}}}})
+	if len(class.Status.CapacityReservations) != 1 {
+		t.Errorf("reservations %+v", class.Status.CapacityReservations)
+	}
+	show.WithoutReservations()
 	if c := class.Condition(awsv1.ConditionCapacityReservationsReady); c != nil {
-		t.Errorf("without reservation terms: %s %s", c.Status, c.Reason)
+		t.Errorf("while reservations are not used: %s %s", c.Status, c.Reason)
 	}
 	show.Subnets([]Subnet{foundSubnet})
 	show.Groups([]Group{foundGroup, {ID: "sg-2", Name: "nodes", VPC: "vpc-2"}}, []Subnet{foundSubnet})

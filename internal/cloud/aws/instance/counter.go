@@ -116,12 +116,12 @@ func (r *Reserved) Left(id string) (count int, tenancy string) {
 	return c.left(), c.Tenancy
 }
 
-// Knows reports whether EC2 has described the reservation.
-func (r *Reserved) Knows(id string) bool {
+// CountedSince reports whether EC2 was asked about the reservation since the given time.
+func (r *Reserved) CountedSince(id string, at time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.known[id]
-	return c != nil && !c.askedAt.IsZero()
+	return c != nil && c.askedAt.After(at)
 }
 
 // Launched records a machine that was just launched into the reservation. A machine that is known is not counted again.

@@ -1,0 +1,55 @@
+package aws
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+)
+
+const (
+	// countedFor is how long a count of a reservation is used. The leader reads it more often, with the class.
+	countedFor = 3 * time.Minute
+	// recountAfter is the pause after a failed read of counts.
+	recountAfter = 30 * time.Second
+)
+
+// counted records how many instances capacity reservations have room for.
+func (p *Provider) counted(found discovery.FoundReservations) {
+	list := make([]instance.CountedReservation, len(found.List))
+	for i := range found.List {
+		r := &found.List[i]
+		list[i] = instance.CountedReservation{ID: r.ID, Type: r.InstanceType, Zone: r.AvailabilityZone, Tenancy: r.Tenancy,
+			Available: r.Available, Total: r.Total}
+	}
+	p.reserved.Read(list, found.AskedAt)
+	p.refused()
+	if p.opts.Observer.Reservations != nil {
+		p.opts.Observer.Reservations(p.reserved.Counts())
+	}
+}
+
+// recount reads the counts of the class's reservations if they are not known, so that a controller that has just
+// started, or become the leader, does not buy on demand what is reserved. On errors they are what they were.
+func (p *Provider) recount(ctx context.Context, class *awsv1.EC2NodeClass) {
+	now := p.opts.Clock.Now()
+	late := func(r awsv1.CapacityReservation) bool { return !p.reserved.CountedSince(r.ID, now.Add(-countedFor)) }
+	if p.opts.OpenReservations || !slices.ContainsFunc(class.Status.CapacityReservations, late) {
+		return
+	}
+	if failed := p.recountFailed.Load(); failed != nil && now.Sub(*failed) < recountAfter {
+		return
+	}
+	found, err := p.sources.Reservations.Find(ctx, class)
+	if err != nil {
+		p.recountFailed.Store(&now)
+		ctrl.LoggerFrom(ctx).Error(err, "the room in capacity reservations is not known; the call is retried", "EC2NodeClass", class.Name)
+		return
+	}
+	p.counted(found)
+}
