@@ -156,8 +156,9 @@ func TestStepsAreGrouped(t *testing.T) {
 // TestDemoStories checks that an unknown story, or one that is incompatible with another flag, is a usage error.
 func TestDemoStories(t *testing.T) {
 	for _, o := range []demoOptions{{story: "sleep", replicas: 1, dataDir: "d"},
-		{story: "consolidation", keep: true, replicas: 1, dataDir: "d"}} {
-		if err := o.check(); err == nil || !strings.Contains(err.Error(), "scale") {
+		{story: "consolidation", keep: true, replicas: 1, dataDir: "d"},
+		{story: "capacity", cloud: "aws", keep: true, replicas: 1, dataDir: "d"}} {
+		if err := o.check(); err == nil || !strings.Contains(err.Error(), "scale") && !strings.Contains(err.Error(), "--keep") {
 			t.Errorf("%+v: got %v, want an error that names the story scale", o, err)
 		}
 	}
@@ -168,7 +169,15 @@ func TestDemoStories(t *testing.T) {
 	if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--replicas requires --story scale") {
 		t.Errorf("--replicas with the story consolidation: got %v", err)
 	}
-	o := demoOptions{story: "consolidation", replicas: 1, dataDir: "d"}
+	o := demoOptions{story: "capacity", cloud: "kwok", replicas: 1, dataDir: "d"}
+	if err := o.check(); err == nil || !strings.Contains(err.Error(), "requires --cloud-provider aws") {
+		t.Errorf("the story capacity without AWS: got %v", err)
+	}
+	o = demoOptions{story: "capacity", cloud: "aws", replicas: 1, dataDir: "d"}
+	if err := o.check(); err != nil || o.story != "capacity" {
+		t.Errorf("the story capacity: %v, becomes %s", err, o.story)
+	}
+	o = demoOptions{story: "consolidation", replicas: 1, dataDir: "d"}
 	if err := o.check(); err != nil {
 		t.Errorf("the story consolidation: %v", err)
 	}

@@ -65,7 +65,8 @@ exceeded, or the fleet ends no cheaper than before or far above the price of the
 With --cloud-provider aws, the nodes are instances of a simulated AWS. Between the two
 scalings, EC2 interrupts half of the spot instances, and a new image is released. The
 demo fails if the pods do not run on other nodes within the two minutes of the notice,
-or if a budget is exceeded.
+or if a budget is exceeded. With --story capacity as well, traffic is shifted away
+from the zone of its machines, and the demo fails if new ones are not in other zones.
 
 The data directory contains the logs. Every demo starts with an empty cluster.`,
 		Args: cli.NoArguments,
@@ -73,7 +74,7 @@ The data directory contains the logs. Every demo starts with an empty cluster.`,
 			if err := options.check(); err != nil {
 				return err
 			}
-			if command.Flags().Changed("replicas") && options.story == consolidationStoryName {
+			if command.Flags().Changed("replicas") && options.story != scaleStoryName && options.story != awsStoryName {
 				return cli.UsageErrorf("--replicas requires --story %s", scaleStoryName)
 			}
 			ctrllog.SetLogger(logr.Discard()) // of the demo's own watches; the controller has its own log
@@ -110,7 +111,9 @@ func (o *demoOptions) check() error {
 	switch {
 	case o.cloud != "" && o.cloud != "kwok" && o.cloud != "aws":
 		return cli.UsageErrorf("--cloud-provider is %q, want kwok or aws", o.cloud)
-	case o.cloud == "aws" && o.story != scaleStoryName:
+	case o.story == capacityStoryName && o.cloud != "aws":
+		return cli.UsageErrorf("--story %s requires --cloud-provider aws", o.story)
+	case o.cloud == "aws" && o.story == consolidationStoryName:
 		return cli.UsageErrorf("--story %s requires --cloud-provider kwok", o.story)
 	case o.cloud == "aws" && o.keep:
 		return cli.UsageErrorf("--keep requires --cloud-provider kwok, because the simulated AWS ends with the demo")
@@ -125,7 +128,7 @@ func (o *demoOptions) check() error {
 	if o.dataDir, err = filepath.Abs(o.dataDir); err != nil {
 		return cli.UsageErrorf("--data-dir: %w", err)
 	}
-	if o.cloud == "aws" {
+	if o.cloud == "aws" && o.story == scaleStoryName {
 		o.story = awsStoryName
 	}
 	return nil

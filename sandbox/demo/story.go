@@ -30,13 +30,15 @@ func stories() map[string]story {
 			applied: demoPool + ": linux, amd64, spot or on-demand, any size", play: (*demo).scaleUpAndDown},
 		consolidationStoryName: consolidationStory(),
 		awsStoryName:           awsStory(),
+		capacityStoryName:      capacityStory(),
 	}
 }
 
-// storyNames returns the names of kwok's stories. The story of AWS is selected by --cloud-provider.
+// storyNames returns the names of the stories for --story. The story scale of AWS is selected by --cloud-provider.
 func storyNames() string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(stories())), func(name string) bool { return name == awsStoryName })
-	return strings.Join(names, " or ")
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // scaleUpAndDown is the main story.

@@ -1,0 +1,149 @@
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
+)
+
+//go:embed capacity.yaml
+var capacityManifest []byte
+
+// capacityStoryName is the story of a zonal shift.
+const capacityStoryName = "capacity"
+
+func capacityStory() story {
+	return story{
+		opening:  "Four machines and a zonal shift",
+		manifest: capacityManifest, step: "class and pool",
+		applied: demoPool + ": AL2023, on-demand, 4 vCPUs",
+		play:    (*demo).playCapacity, cloud: "aws", before: (*demo).startAWS,
+		flags: []string{"--cluster-name=" + demoAWSCluster, "--interruption-queue=" + demoAWSQueue, "--enable-zonal-shift"},
+	}
+}
+
+// capacityMachines is the number of machines before the shift.
+const capacityMachines = 4
+
+// playCapacity launches machines, and shifts the zone that they are in.
+func (d *demo) playCapacity(ctx context.Context) error {
+	for _, act := range []struct {
+		name string
+		play func(context.Context) error
+	}{
+		{"machines", d.buyMachines}, {"zonal shift", d.shiftZone},
+	} {
+		if err := act.play(ctx); err != nil {
+			return fmt.Errorf("%s: %w", act.name, err)
+		}
+	}
+	return nil
+}
+
+// buyMachines launches a machine for each of a few pods.
+func (d *demo) buyMachines(ctx context.Context) error {
+	fmt.Fprintf(d.out, "\nMachines: %d pods need a machine each\n\n", capacityMachines)
+	_, err := d.grow(ctx, capacityMachines)
+	return err
+}
+
+// shiftZone starts a zonal shift away from the zone in which machines were bought, and scales up: new machines are
+// elsewhere.
+func (d *demo) shiftZone(ctx context.Context) error {
+	before, zone := map[string]bool{}, ""
+	for _, claim := range d.claimsNow() {
+		before[claim.Name] = true
+		if claim.Labels[karpv1.LabelNodePool] == demoPool && claim.Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeOnDemand {
+			zone = claim.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	id, err := d.aws.sim.StartShift(zone, awssim.ShiftByUser, 0)
+	if err != nil {
+		return fmt.Errorf("starting a zonal shift: %w", err)
+	}
+	fmt.Fprintf(d.out, "\nZonal shift: traffic is shifted away from %s, where the last machine was bought\n\n", zone)
+	if err := d.awaitEvent(ctx, "ZonalShiftActive"); err != nil {
+		return err
+	}
+	claims, err := d.grow(ctx, capacityMachines+2)
+	if err != nil {
+		return err
+	}
+	for _, claim := range claims {
+		if in := claim.Labels[corev1.LabelTopologyZone]; !before[claim.Name] && in == zone {
+			return fmt.Errorf("NodeClaim %s was launched in %s during the shift", claim.Name, zone)
+		}
+	}
+	d.aws.sim.EndShift(id)
+	fmt.Fprintf(d.out, "\n  The new machines are in other zones, and none in %s is removed. The shift ends.\n\n", zone)
+	return d.awaitEvent(ctx, "ZonalShiftCleared")
+}
+
+// grow scales the Deployment and returns the machines of its pool, which it prints.
+func (d *demo) grow(ctx context.Context, pods int) ([]*karpv1.NodeClaim, error) {
+	if err := d.scale(ctx, pods); err != nil {
+		return nil, err
+	}
+	return d.awaitMachines(ctx, demoPool, pods)
+}
+
+// awaitMachines waits until the pool has a machine for each of its pods and all of them run, and prints the machines.
+func (d *demo) awaitMachines(ctx context.Context, pool string, want int) ([]*karpv1.NodeClaim, error) {
+	var claims []*karpv1.NodeClaim
+	err := d.await(ctx, 3*time.Minute, fmt.Sprintf("%d machines of the pool %s", want, pool), func() (bool, string) {
+		claims = slices.DeleteFunc(d.claimsNow(), func(c *karpv1.NodeClaim) bool { return c.Labels[karpv1.LabelNodePool] != pool })
+		ready := 0
+		for _, claim := range claims {
+			if claim.Condition(karpv1.ConditionInitialized).IsTrue() {
+				ready++
+			}
+		}
+		pods, _, _ := d.history.present()
+		waiting := len(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }))
+		return ready == want && len(claims) == want && waiting == 0,
+			fmt.Sprintf("%d of %d machines are ready, %d pods do not run yet", ready, want, waiting)
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(claims, func(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
+	out := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "  nodeclaim\ttype\tzone\tcapacity")
+	for _, claim := range claims {
+		fmt.Fprintf(out, "  %s\t%s\t%s\t%s\n", claim.Name, claim.Labels[corev1.LabelInstanceTypeStable],
+			claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType])
+	}
+	return claims, out.Flush()
+}
+
+// awaitEvent waits for an event with the reason, and prints its message.
+func (d *demo) awaitEvent(ctx context.Context, reason string) error {
+	message := ""
+	err := d.await(ctx, 2*time.Minute, "an event "+reason, func() (bool, string) {
+		var events corev1.EventList
+		if err := d.objects.client.List(ctx, &events, client.InNamespace(corev1.NamespaceAll)); err != nil {
+			return false, err.Error()
+		}
+		for i := range events.Items {
+			if events.Items[i].Reason == reason {
+				message = fmt.Sprintf("%s %s of %s: %s", events.Items[i].Type, reason, events.Items[i].InvolvedObject.Name, events.Items[i].Message)
+				return true, ""
+			}
+		}
+		return false, "no such event yet"
+	})
+	if err == nil {
+		fmt.Fprintf(d.out, "  %s\n\n", message)
+	}
+	return err
+}
