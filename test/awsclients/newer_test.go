@@ -16,7 +16,7 @@ func TestNewer(t *testing.T) {
 		"GpuDeviceInfo": ec2types.GpuDeviceInfo{}, "InferenceDeviceInfo": ec2types.InferenceDeviceInfo{}, "InstanceIpv6Address": ec2types.InstanceIpv6Address{},
 		"InstanceNetworkInterface": ec2types.InstanceNetworkInterface{}, "InstanceStatus": ec2types.InstanceStatus{},
 		"InstanceTypeInfo": ec2types.InstanceTypeInfo{}, "NetworkCardInfo": ec2types.NetworkCardInfo{}, "Placement": ec2types.Placement{},
-		"ProcessorInfo": ec2types.ProcessorInfo{}, "SpotPrice": ec2types.SpotPrice{},
+		"ProcessorInfo": ec2types.ProcessorInfo{}, "SpotPrice": ec2types.SpotPrice{}, "VolumeStatusItem": ec2types.VolumeStatusItem{},
 	}
 	text, err := os.ReadFile("scripts/newer.txt")
 	if err != nil {

@@ -20,6 +20,7 @@ var ec2Filters = map[string]filterTable{
 	},
 	"DescribeInstances":      reservationFilters,
 	"DescribeInstanceStatus": statusFilters,
+	"DescribeVolumeStatus":   volumeFilters,
 	"DescribeCapacityReservations": filterTable{
 		"availability-zone": "availabilityZone", "availability-zone-id": "availabilityZoneId", "end-date": "endDate",
 		"end-date-type": "endDateType", "instance-match-criteria": "instanceMatchCriteria", "instance-platform": "instancePlatform",
@@ -141,6 +142,16 @@ var typeFilters = filterTable{
 	"vcpu-info.default-vcpus":                                 "vCpuInfo>defaultVCpus",
 	"vcpu-info.valid-cores":                                   noFact,
 	"vcpu-info.valid-threads-per-core":                        noFact,
+}
+
+// volumeFilters are on events and actions too, of which the simulation has none.
+var volumeFilters = filterTable{
+	"action.code": "actionsSet>item>code", "action.description": "actionsSet>item>description", "action.event-id": "actionsSet>item>eventId",
+	"availability-zone": "availabilityZone", "availability-zone-id": "availabilityZoneId", "event.description": "eventsSet>item>description",
+	"event.event-id": "eventsSet>item>eventId", "event.event-type": "eventsSet>item>eventType", "event.not-after": "eventsSet>item>notAfter",
+	"event.not-before": "eventsSet>item>notBefore", "operator.managed": noFact, "operator.principal": noFact,
+	"volume-status.details-name":   "volumeStatus>details>item>name",
+	"volume-status.details-status": "volumeStatus>details>item>status", "volume-status.status": "volumeStatus>status",
 }
 
 // statusFilters are on the scheduled events too, one of which has to match.

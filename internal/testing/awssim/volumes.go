@@ -1,9 +1,6 @@
 package awssim
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // volume is a volume that is attached to an instance.
 type volume struct {
@@ -41,7 +38,7 @@ func describeVolumeStatus(c *Cloud, r *request, now time.Time) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if volumes, err = keep(filters, volumes, volume.facts); err != nil {
+	if volumes, err = keep(filters, volumes, func(v volume) facts { return r.facts(nil, func() any { return v.xml() }) }); err != nil {
 		return nil, err
 	}
 	var out struct {
@@ -50,10 +47,15 @@ func describeVolumeStatus(c *Cloud, r *request, now time.Time) (any, error) {
 	}
 	volumes, out.Next, err = cut(c, r.form, pages{5, 1000, 1000}, volumes, func(v volume) string { return v.id })
 	for _, v := range volumes {
-		out.Items = append(out.Items, xmlVolumeStatus{v.id, v.of.Zone, v.of.ZoneID, v.status(),
-			[]xmlVolumeCheck{{"io-enabled", v.io()}, {"io-performance", "not-applicable"}}})
+		out.Items = append(out.Items, v.xml())
 	}
 	return out, err
+}
+
+// xml returns the status of a volume. There are no events and no actions.
+func (v volume) xml() xmlVolumeStatus {
+	return xmlVolumeStatus{v.id, v.of.Zone, v.of.ZoneID, v.status(),
+		[]xmlVolumeCheck{{"io-enabled", v.io()}, {"io-performance", "not-applicable"}}}
 }
 
 // attachedVolumes returns the volumes of running instances, in the order of the launches.
@@ -83,22 +85,4 @@ func (v volume) io() string {
 		return "failed"
 	}
 	return "passed"
-}
-
-// facts are the values of filters. There are no events and no actions.
-func (v volume) facts() facts {
-	return func(name string) ([]string, bool) {
-		none := []string{"action.code", "action.description", "action.event-id", "event.description", "event.event-id",
-			"event.event-type", "event.not-after", "event.not-before"}
-		switch {
-		case slices.Contains(none, name):
-			return nil, true
-		case name == "volume-status.details-name":
-			return []string{"io-enabled", "io-performance"}, true
-		case name == "volume-status.details-status":
-			return []string{v.io(), "not-applicable"}, true
-		}
-		return field(name, map[string]string{"availability-zone": v.of.Zone, "availability-zone-id": v.of.ZoneID,
-			"volume-status.status": v.status()})
-	}
 }

@@ -108,6 +108,16 @@ def status(ids):
     refused("InvalidInstanceID.NotFound", ec2.describe_instance_status, InstanceIds=["i-00000000000000000"])
 
 
+def volumes(ids):
+    """The status of the volumes that are attached to running instances, by ID."""
+    attached = ec2.describe_instances(InstanceIds=ids[2:3])["Reservations"][0]["Instances"][0]["BlockDeviceMappings"][0]["Ebs"]["VolumeId"]
+    admin("impair", id=ids[2], check="ebs")
+    got = ec2.describe_volume_status(VolumeIds=[attached])["VolumeStatuses"]
+    equal([(v["VolumeId"], v["VolumeStatus"]["Status"]) for v in got], [(attached, "impaired")])
+    refused("InvalidVolume.NotFound", ec2.describe_volume_status, VolumeIds=["vol-00000000000000000"])
+    refused("InvalidParameterCombination", ec2.describe_volume_status, VolumeIds=[attached], MaxResults=5)
+
+
 def ends(ids, spot):
     """Termination takes a while, and is no error the second time. Of the ended ones less is shown."""
     got = ec2.terminate_instances(InstanceIds=ids)["TerminatingInstances"]
@@ -145,5 +155,6 @@ IDS, SPOT = fleets()
 runs()
 tags(IDS)
 status(IDS)
+volumes(IDS)
 ends(IDS, SPOT)
 groups()
