@@ -25,9 +25,6 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		"a placement group": {"on-demand", "placementGroupSelector: {name: g}",
 			`EC2NodeClass "gpu" is not ready: spec.placementGroupSelector is accepted but not supported yet`, "",
 			"impossible spec.placementGroupSelector: is accepted"},
-		"Windows": {"on-demand", "amiFamily: Windows2022",
-			`EC2NodeClass "gpu" is not ready: spec.amiFamily is Windows2022, which is accepted but not supported yet`, "",
-			"impossible spec.amiFamily: is Windows2022"},
 		"an expression": {"on-demand", `kubelet: {maxPods: "max_pods / 2"}`, "", "the feature gate NodeClassCEL is taken to be on",
 			"advice     spec.kubelet.maxPods: is an expression"},
 		"an expression that is wrong": {"on-demand", `kubelet: {maxPods: "max_pods / "}`,
@@ -44,9 +41,6 @@ func TestFieldsWithoutEffect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := poolOfAWS("gpu", "train", c.field, "{key: karpenter.sh/capacity-type, operator: In, values: ["+c.capacity+"]}",
 				"{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}")
-			if strings.HasPrefix(c.field, "amiFamily") {
-				text = strings.Replace(text, "alias: al2023@latest", "alias: windows2022@latest", 1)
-			}
 			folder := files(t, map[string]string{"all.yaml": text})
 			var plan offline.LaunchAnswer
 			out, _ := simulate(t, "", "-f", folder, "-o", "json")

@@ -1,9 +1,6 @@
 package v1
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // Inert is a field of a class that is accepted and has no effect yet.
 // +kubebuilder:object:generate=false
@@ -26,10 +23,6 @@ func (c *EC2NodeClass) NotYetActedOn() []Inert {
 	if c.Spec.PlacementGroupSelector != nil {
 		fields = append(fields, Inert{Field: "spec.placementGroupSelector", Blocks: true,
 			Text: "is accepted but not supported yet; remove it to launch machines outside of the placement group"})
-	}
-	if family := c.Family(); family.Windows() { // also if the family is that of the alias
-		fields = append(fields, Inert{Field: "spec.amiFamily", Blocks: true,
-			Text: fmt.Sprintf("is %s, which is accepted but not supported yet; use AL2023, Bottlerocket or Custom", family)})
 	}
 	return fields
 }

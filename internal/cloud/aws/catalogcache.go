@@ -25,6 +25,7 @@ type catalogCache struct {
 	settings    instance.Settings
 	memory      *instance.Memory
 	prices      *instance.Prices
+	windows     *instance.WindowsPrices
 	unavailable *instance.Unavailable
 	reserved    *instance.Reserved
 	now         func() time.Time
@@ -64,7 +65,7 @@ func newCatalogCache(p *Provider, instanceTypes []catalog.Type) *catalogCache {
 		settings: instance.Settings{Region: p.opts.Region, MemoryOverheadPercent: p.opts.MemoryOverheadPercent,
 			ReservedENIs: p.opts.ReservedENIs, KubeletExpressions: p.opts.KubeletExpressions, Programs: expression.NewCache(p.opts.Clock.Now),
 			IgnoreReservations: p.opts.OpenReservations},
-		memory: p.memory, prices: p.prices, unavailable: p.unavailable, reserved: p.reserved,
+		memory: p.memory, prices: p.prices, windows: p.windows, unavailable: p.unavailable, reserved: p.reserved,
 		now: p.opts.Clock.Now, entries: map[types.UID]map[string]*cacheEntry{},
 	}
 	s.setTypes(instanceTypes)
@@ -144,8 +145,12 @@ func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool) (classType
 		p.key, p.typeSet, p.catalog = key, typeSet, nil
 	}
 	if state := s.state(&facts); p.catalog == nil || !p.offerings.holds(state, s.now()) {
-		p.catalog = p.typeSet.Catalog(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.prices.Spot,
-			Unavailable: s.unavailable.Until, Shifted: s.unavailable.Shifted, Left: s.reserved.Left})
+		market := &instance.Market{OnDemand: s.prices.OnDemand, Spot: s.prices.Spot,
+			Unavailable: s.unavailable.Until, Shifted: s.unavailable.Shifted, Left: s.reserved.Left}
+		if facts.Family.Windows() {
+			market.OnDemand, market.Spot = s.windows.OnDemand, s.windows.Spot
+		}
+		p.catalog = p.typeSet.Catalog(market)
 		p.offerings = state
 	}
 	return classTypes{p.typeSet, p.catalog}, nil
@@ -153,7 +158,7 @@ func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool) (classType
 
 // state is read before a catalog is built, so that a concurrent change causes another build.
 func (s *catalogCache) state(class *instance.Class) offeringsVersion {
-	state := offeringsVersion{prices: s.prices.Version(), refusals: s.unavailable.Version()}
+	state := offeringsVersion{prices: s.windows.Version(), refusals: s.unavailable.Version()}
 	if at, any := s.unavailable.NextExpiry(); any {
 		state.until = at
 	}

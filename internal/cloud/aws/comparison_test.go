@@ -77,8 +77,7 @@ func TestComparisonOfFields(t *testing.T) {
 	check(t, err)
 	_, list, _ := strings.Cut(string(text), "\nAccepted without effect yet: ")
 	list, _, _ = strings.Cut(list, "([")
-	family := awsv1.FamilyWindows2022
-	class := &awsv1.EC2NodeClass{Spec: awsv1.EC2NodeClassSpec{AMIFamily: &family,
+	class := &awsv1.EC2NodeClass{Spec: awsv1.EC2NodeClassSpec{
 		CapacityReservationSelectorTerms: []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}},
 		PlacementGroupSelector:           &awsv1.PlacementGroupSelector{Name: "group"},
 		Kubelet:                          &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromString("vcpus * 8"))},

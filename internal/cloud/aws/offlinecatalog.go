@@ -152,8 +152,28 @@ func (s *OfflineCatalog) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceTyp
 		return nil, &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name},
 			Reason: awsv1.ReasonKubeletExpressionEvaluationFailed, Message: failure}
 	}
-	return typeSet.Catalog(&instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
-		Unavailable: func(instance.Offer) time.Time { return time.Time{} }}), nil
+	market := &instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
+		Unavailable: func(instance.Offer) time.Time { return time.Time{} }}
+	if facts.Family.Windows() { // AWS is not asked for these prices
+		windows := instance.NewWindowsPrices(s.opts.Region, s.prices, s.typeOf)
+		market.OnDemand = windows.OnDemand
+		market.Spot = func(typeName, zone string) (float64, bool) {
+			price, known := s.spot(typeName, zone)
+			return price + windows.License(typeName), known
+		}
+	}
+	return typeSet.Catalog(market), nil
+}
+
+// typeOf returns the type of the given name.
+func (s *OfflineCatalog) typeOf(name string) (*catalog.Type, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.IndexFunc(s.types, func(t catalog.Type) bool { return t.Name == name })
+	if at < 0 {
+		return nil, false
+	}
+	return &s.types[at], true
 }
 
 // typesFor returns the types. If neither the catalog nor AWS has the zones of the region, every type is assumed to be

@@ -111,6 +111,7 @@ type Provider struct {
 	unavailable *instance.Unavailable
 	reserved    *instance.Reserved
 	prices      *instance.Prices
+	windows     *instance.WindowsPrices
 	memory      *instance.Memory
 	catalogs    *catalogCache
 	// reported is the version of unavailable and reserved, together, for which Changed was last called.
@@ -156,6 +157,7 @@ func New(opts Options) (*Provider, error) {
 		opts: opts, sources: sources, unavailable: unavailable, reserved: instance.NewReserved(opts.Clock.Now),
 		prices: instance.NewPrices(opts.Region, catalog.Load()), memory: instance.NewMemory(), wake: make(chan struct{}, 1),
 	}
+	p.windows = instance.NewWindowsPrices(opts.Region, p.prices, func(name string) (*catalog.Type, bool) { return p.catalogs.typeOf(name) })
 	if opts.ZonalShift {
 		p.shifts = newShifts(p)
 	}

@@ -3,12 +3,15 @@ package aws
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
@@ -67,10 +70,29 @@ func (p *Provider) refreshed(log logr.Logger) upkeep.Parts {
 	if !p.opts.IsolatedVPC && p.opts.Clients.Pricing != nil {
 		prices.Pricing = p.opts.Clients.Pricing
 	}
+	windows := *prices
+	windows.Windows, windows.Book = true, p.windows.Own
 	return upkeep.Parts{
 		Types:    then(types.Refresh, func() { p.SetTypes(types.Current()) }),
-		OnDemand: then(prices.RefreshOnDemand, p.Refreshed),
-		Spot:     then(prices.RefreshSpot, p.Refreshed),
+		OnDemand: then(p.forWindows(prices.RefreshOnDemand, windows.RefreshOnDemand), p.Refreshed),
+		Spot:     then(p.forWindows(prices.RefreshSpot, windows.RefreshSpot), p.Refreshed),
+	}
+}
+
+// forWindows calls also after do, if nodes of a class run Windows.
+func (p *Provider) forWindows(do, also func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := do(ctx); err != nil {
+			return err
+		}
+		var classes awsv1.EC2NodeClassList
+		if err := p.opts.Client.List(ctx, &classes); err != nil {
+			return fmt.Errorf("listing the node classes: %w", err)
+		}
+		if slices.ContainsFunc(classes.Items, func(c awsv1.EC2NodeClass) bool { return c.Family().Windows() }) {
+			return also(ctx)
+		}
+		return nil
 	}
 }
 

@@ -104,7 +104,6 @@ func (e *eksctlGroup) image() family {
 	f, known := families[written]
 	if f.name.Windows() {
 		e.os = "windows"
-		e.remark(Impossible, "amiFamily", "is %s; nodes with Windows are not supported; keep the group in EKS", written)
 	}
 	term := mapping()
 	if id != "" {

@@ -121,7 +121,7 @@ func TestImages(t *testing.T) {
 			`[{"ssmParameter":"/aws/service/canonical/ubuntu/eks-pro/24.04/1.30/stable/current/arm64/hvm/ebs-gp3/ami-id"}]`, "/dev/sda1", Advice},
 		{"amiFamily: Flatcar, ami: ami-1", "Custom", `[{"id":"ami-1"}]`, "/dev/xvda", Impossible},
 		{"amiFamily: Flatcar", "", `[{"alias":"al2023@latest"}]`, "/dev/xvda", Impossible},
-		{"amiFamily: WindowsServer2025FullContainer", "", `[{"alias":"windows2025@latest"}]`, "/dev/sda1", Impossible},
+		{"amiFamily: WindowsServer2025FullContainer", "", `[{"alias":"windows2025@latest"}]`, "/dev/sda1", ""},
 		{"maxSize: 1", "", `[{"alias":"al2023@latest"}]`, "/dev/xvda", Defaulted},
 	} {
 		t.Run(test.fields, func(t *testing.T) {

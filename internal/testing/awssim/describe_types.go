@@ -322,11 +322,7 @@ func spotRange(n *node, now time.Time) (start, end time.Time, err error) {
 
 // spotPrices returns prices that the model changes every hour.
 func (c *Cloud) spotPrices(n *node, start, end time.Time) []xmlSpotPrice {
-	const linux = "Linux/UNIX"
 	products := n.strings("ProductDescription")
-	if len(products) > 0 && !slices.Contains(products, linux) {
-		return nil
-	}
 	names := n.strings("InstanceType")
 	var items []xmlSpotPrice
 	for _, name := range c.names {
@@ -340,8 +336,13 @@ func (c *Cloud) spotPrices(n *node, start, end time.Time) []xmlSpotPrice {
 				continue
 			}
 			for at := start.Truncate(time.Hour); at.Equal(start.Truncate(time.Hour)) || !at.After(end); at = at.Add(time.Hour) {
-				price := strconv.FormatFloat(c.spotPrice(t, z.name, at), 'f', 6, 64)
-				items = append(items, xmlSpotPrice{name, linux, price, iso(at), z.name, z.id, fmt.Sprintf("%020d", 1<<60-at.Unix())})
+				for _, product := range []string{"Linux/UNIX", "Windows"} {
+					if len(products) > 0 && !slices.Contains(products, product) || product == "Windows" && !slices.Contains(t.Arch, "x86_64") {
+						continue
+					}
+					price := strconv.FormatFloat(c.spotPrice(t, z.name, at)+t.license(product), 'f', 6, 64)
+					items = append(items, xmlSpotPrice{name, product, price, iso(at), z.name, z.id, fmt.Sprintf("%020d %s", 1<<60-at.Unix(), product)})
+				}
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -14,7 +15,7 @@ func pricingMethods() map[string]method {
 		params: []string{"Filters", "FormatVersion", "MaxResults", "NextToken", "ServiceCode"}}}
 }
 
-// getProducts implements pricing:GetProducts for AmazonEC2: one product per type in the price list, Linux on demand.
+// getProducts implements pricing:GetProducts for AmazonEC2: one product per type and system in the price list, on demand.
 // Prices are from the catalog, those of us-east-1 for regions without prices. It returns at most a hundred per page.
 // https://docs.aws.amazon.com/aws-cost-management/latest/APIReference/API_pricing_GetProducts.html
 func getProducts(c *Cloud, r *request, now time.Time) (any, error) {
@@ -72,28 +73,42 @@ type productFilter struct{ Field, Type, Value string }
 func (c *Cloud) products(filters []productFilter) ([]map[string]string, error) {
 	var products []map[string]string
 	for _, name := range c.names {
-		attributes := c.product(c.types[name])
-		fits := attributes != nil
-		for _, f := range filters {
-			if f.Type != "TERM_MATCH" {
-				return nil, &apiError{"InvalidParameterException", "filter type " + f.Type + " is not simulated", http.StatusBadRequest}
+		for _, system := range []string{"Linux", "Windows"} {
+			attributes := c.product(c.types[name], system)
+			fits := attributes != nil
+			for _, f := range filters {
+				if f.Type != "TERM_MATCH" {
+					return nil, &apiError{"InvalidParameterException", "filter type " + f.Type + " is not simulated", http.StatusBadRequest}
+				}
+				fits = fits && attributes[f.Field] == f.Value
 			}
-			fits = fits && attributes[f.Field] == f.Value
-		}
-		if fits {
-			products = append(products, attributes)
+			if fits {
+				products = append(products, attributes)
+			}
 		}
 	}
 	return products, nil
 }
 
-// product returns the attributes of a type in the price list, nil if it is not in it. Bare metal has dedicated tenancy.
-func (c *Cloud) product(t *machineType) map[string]string {
-	if c.listedPrice(t) == 0 {
+// windowsLicense is the price of Windows, USD per vCPU and hour. https://aws.amazon.com/ec2/pricing/on-demand/
+const windowsLicense = 0.046
+
+// license returns the price of the license of a system for a type, USD per hour.
+func (t *machineType) license(system string) float64 {
+	if system == "Windows" {
+		return windowsLicense * float64(t.VCPU)
+	}
+	return 0
+}
+
+// product returns the attributes of a type with a system in the price list, nil if it is not in it. Bare metal has
+// dedicated tenancy. Windows runs on x86.
+func (c *Cloud) product(t *machineType, system string) map[string]string {
+	if c.listedPrice(t) == 0 || system == "Windows" && !slices.Contains(t.Arch, "x86_64") {
 		return nil
 	}
 	attributes := map[string]string{
-		"instanceType": t.Name, "regionCode": c.opts.Region, "operatingSystem": "Linux", "preInstalledSw": "NA",
+		"instanceType": t.Name, "regionCode": c.opts.Region, "operatingSystem": system, "preInstalledSw": "NA",
 		"capacitystatus": "Used", "marketoption": "OnDemand", "tenancy": "Shared", "productFamily": "Compute Instance",
 		"servicecode": "AmazonEC2", "vcpu": strconv.Itoa(t.VCPU), "licenseModel": "No License required",
 	}
@@ -108,14 +123,18 @@ func (c *Cloud) product(t *machineType) map[string]string {
 func (c *Cloud) priceItem(attributes map[string]string, now time.Time) string {
 	h := fnv.New64a()
 	now = now.Truncate(24 * time.Hour) // a list is published once a day
-	fmt.Fprint(h, attributes["instanceType"], c.opts.Region)
+	t, system := c.types[attributes["instanceType"]], attributes["operatingSystem"]
+	fmt.Fprint(h, t.Name, c.opts.Region)
+	if system != "Linux" {
+		fmt.Fprint(h, system)
+	}
 	sku := fmt.Sprintf("%016X", h.Sum64())
 	term := sku + ".JRTCKXETXF"
 	product := map[string]any{"productFamily": attributes["productFamily"], "sku": sku, "attributes": attributes}
 	price := map[string]any{
 		"unit": "Hrs", "endRange": "Inf", "beginRange": "0", "rateCode": term + ".6YS6EN2CT7", "appliesTo": []string{},
-		"description":  attributes["instanceType"] + " Linux on demand",
-		"pricePerUnit": map[string]string{"USD": strconv.FormatFloat(c.listedPrice(c.types[attributes["instanceType"]]), 'f', 10, 64)},
+		"description":  t.Name + " " + system + " on demand",
+		"pricePerUnit": map[string]string{"USD": strconv.FormatFloat(c.listedPrice(t)+t.license(system), 'f', 10, 64)},
 	}
 	item, err := json.Marshal(map[string]any{
 		"product": product, "serviceCode": "AmazonEC2", "version": now.UTC().Format("20060102150405"),

@@ -235,7 +235,7 @@ func TestPrices(t *testing.T) {
 		prices := map[string]string{}
 		request := &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"),
 			Filters: []pricingtypes.Filter{filter("regionCode", "us-east-1"), filter("tenancy", "Shared"),
-				filter("productFamily", "Compute Instance")}}
+				filter("productFamily", "Compute Instance"), filter("operatingSystem", "Linux")}}
 		for pages := pricing.NewGetProductsPaginator(w.prices, request); pages.HasMorePages(); {
 			page, err := pages.NextPage(ctx)
 			w.must(err)
@@ -264,7 +264,13 @@ func TestPrices(t *testing.T) {
 		case len(prices) < 1100:
 			t.Errorf("len(prices) is %v, want at least 1100", len(prices))
 		}
-		_, err := w.prices.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonS3")})
+		windows, err := w.prices.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonEC2"),
+			Filters: []pricingtypes.Filter{filter("instanceType", "m5.large"), filter("operatingSystem", "Windows")}})
+		w.must(err)
+		if len(windows.PriceList) != 1 || !strings.Contains(windows.PriceList[0], `"0.1880000000"`) {
+			t.Errorf("with Windows: %v, want 0.188 USD for m5.large", windows.PriceList)
+		}
+		_, err = w.prices.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: aws.String("AmazonS3")})
 		w.refused(err, "InvalidParameterException")
 		spots, pageCount := map[string]string{}, 0
 		history := &ec2.DescribeSpotPriceHistoryInput{StartTime: aws.Time(time.Now()), ProductDescriptions: []string{"Linux/UNIX"},
@@ -289,7 +295,8 @@ func TestPrices(t *testing.T) {
 			t.Errorf("pageCount is %v, want at least 5", pageCount)
 		}
 		yesterday, err := w.ec2.DescribeSpotPriceHistory(ctx,
-			&ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []ec2types.InstanceType{"m5.large"}, AvailabilityZone: aws.String(zoneA),
+			&ec2.DescribeSpotPriceHistoryInput{InstanceTypes: []ec2types.InstanceType{"m5.large"},
+				ProductDescriptions: []string{"Windows"}, AvailabilityZone: aws.String(zoneA),
 				StartTime: aws.Time(time.Now().Add(-3 * time.Hour)), EndTime: aws.Time(time.Now())})
 		w.must(err)
 		if h := yesterday.SpotPriceHistory; len(h) != 4 || !h[0].Timestamp.After(*h[1].Timestamp) {

@@ -33,7 +33,7 @@ func wrong(reason, format string, args ...any) *finding {
 // be current. It returns the first problem. expressions means that the feature gate NodeClassCEL is on.
 func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts, expressions bool) *finding {
 	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{
-		services, kubelet(expressions), windows, dependencies, annotations, tags, placeholders, userData,
+		services, kubelet(expressions), dependencies, annotations, tags, placeholders, userData,
 	} {
 		if found := check(class, cluster); found != nil {
 			return found
@@ -52,7 +52,7 @@ func Unlaunchable(class *awsv1.EC2NodeClass) string {
 	expressions := class.Condition(awsv1.ConditionValidationSucceeded).Reason != awsv1.ReasonKubeletExpressionsDisabled
 	some := discovery.Facts{Name: "cluster", Endpoint: "https://cluster", CABundle: "Y2E=", ServiceCIDR: "10.100.0.0/16"}
 	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{
-		kubelet(expressions), windows, annotations, tags, placeholders, userData,
+		kubelet(expressions), annotations, tags, placeholders, userData,
 	} {
 		if found := check(class, some); found != nil {
 			return found.message
@@ -81,13 +81,6 @@ func kubelet(expressions bool) func(*awsv1.EC2NodeClass, discovery.Facts) *findi
 		}
 		return found
 	}
-}
-
-func windows(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
-	if family := class.NotYetActedOnAt("spec.amiFamily"); family != "" {
-		return wrong(awsv1.ReasonNotYetActedOn, "%s", family)
-	}
-	return nil
 }
 
 // dependencies checks the conditions that are required to describe a machine.
@@ -186,6 +179,9 @@ func accepted(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 		found.reason = awsv1.ReasonUnknownUserDataField
 		notes = append(notes, "spec.userData: nodes join, but nodeadm or the kubelet may ignore fields that are not known here: "+
 			strings.Join(unknown, ", "))
+	}
+	if class.Family().Windows() && class.Spec.InstanceStorePolicy != nil {
+		notes = append(notes, "spec.instanceStorePolicy: has no effect on the nodes, because the images of Windows do not combine disks")
 	}
 	found.message = strings.Join(notes, "; ")
 	return found

@@ -52,7 +52,10 @@ func TestExamine(t *testing.T) {
 		{name: "kubelet", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}}
 		}, want: "False InvalidKubeletConfiguration clusterDNS"},
-		{name: "Windows", change: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "windows2022@latest" }, want: "False NotYetActedOn Windows2022"},
+		{name: "Windows", change: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "windows2022@latest" }},
+		{name: "Windows with IPv6", change: func(c *awsv1.EC2NodeClass) { c.Spec.AMISelectorTerms[0].Alias = "windows2022@latest" },
+			cluster: func(f *discovery.Facts) { f.ServiceCIDR, f.IPv6 = "fd12::/108", true },
+			want:    "False InvalidUserData spec.amiFamily: is Windows2022, and the cluster has IPv6"},
 		{name: "no subnet", change: func(c *awsv1.EC2NodeClass) {
 			c.StatusConditions().SetFalse(awsv1.ConditionSubnetsReady, awsv1.ReasonSubnetsNotFound, "none")
 		}, want: "False DependenciesNotReady SubnetsReady"},

@@ -143,7 +143,9 @@ func TestPods(t *testing.T) {
 		{"per core is no gift", "m5.large", awsv1.FamilyAL2023, Class{Kubelet: Kubelet{PodsPerCore: 400}}, Settings{}, 29},
 		{"said, and per core", "m5.large", awsv1.FamilyAL2023, Class{Kubelet: Kubelet{MaxPods: number(110), PodsPerCore: 10}}, Settings{}, 20},
 		{"Bottlerocket knows no pods per core", "m5.large", awsv1.FamilyBottlerocket, Class{Kubelet: Kubelet{PodsPerCore: 4}}, Settings{}, 29},
-		{"Windows", "m5.large", awsv1.FamilyWindows2022, Class{}, Settings{}, 110},
+		{"Windows", "m5.large", awsv1.FamilyWindows2022, Class{}, Settings{}, 9},
+		{"Windows, a large type", "m5.24xlarge", awsv1.FamilyWindows2022, Class{}, Settings{}, 49},
+		{"Windows, said", "m5.large", awsv1.FamilyWindows2022, Class{Kubelet: Kubelet{MaxPods: number(40)}}, Settings{}, 40},
 		{"Windows, per core", "m5.large", awsv1.FamilyWindows2022, Class{Kubelet: Kubelet{PodsPerCore: 4}}, Settings{}, 8},
 		{"IPv6 comes as prefixes", "m5.large", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true}, 110},
 		{"prefixes on a small type", "t3.nano", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true}, 2*1*16 + 2},
@@ -161,6 +163,7 @@ func TestPods(t *testing.T) {
 		{"prefixes, and said", "m5.large", awsv1.FamilyAL2023,
 			Class{PrefixDelegation: true, Kubelet: Kubelet{MaxPods: number(60)}}, Settings{}, 60},
 		{"prefixes, on Windows", "m5.large", awsv1.FamilyWindows2022, Class{PrefixDelegation: true}, Settings{}, 110},
+		{"prefixes, on Windows without Nitro", "m4.16xlarge", awsv1.FamilyWindows2022, Class{PrefixDelegation: true}, Settings{}, 29},
 		{"prefixes, all interfaces reserved", "t3.nano", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true, ReservedENIs: 2}, 0},
 	} {
 		f := familyOf(test.family)
@@ -186,7 +189,7 @@ func TestOverhead(t *testing.T) {
 		{"fewer pods reserve less on Bottlerocket", awsv1.FamilyBottlerocket, Kubelet{MaxPods: new(int64)},
 			map[string]int64{cpu: 70, memory: eni(0) + 100*miB, ephemeralStorage: giB + storage/10}},
 		{"Windows", awsv1.FamilyWindows2022, Kubelet{},
-			map[string]int64{cpu: 70, memory: eni(110) + 100*miB, ephemeralStorage: giB + 5*giB}},
+			map[string]int64{cpu: 70, memory: eni(9) + 100*miB, ephemeralStorage: giB + 5*giB}},
 		{"reserved in part", awsv1.FamilyAL2023, Kubelet{KubeReserved: map[string]string{"cpu": "1", "pid": "1000"}},
 			map[string]int64{cpu: 1000, memory: eni(29) + 100*miB, ephemeralStorage: giB + storage/10}},
 		{"reserved in whole", awsv1.FamilyAL2023, Kubelet{KubeReserved: map[string]string{"cpu": "90m", "memory": "1Gi",

@@ -30,7 +30,7 @@ func (c *Class) unlimitedPods(t *catalog.Type, f *family, s *Settings) int64 {
 	case c.Kubelet.MaxPods != nil:
 		return *c.Kubelet.MaxPods
 	case f.windows():
-		return windowsPods
+		return c.windowsNetworkPods(t)
 	}
 	return c.networkPods(t, s)
 }

@@ -198,8 +198,8 @@ func (b *builder) refusesSystem(t *catalog.Type) string {
 	switch arch := architecture(t); {
 	case arch == "":
 		return "has an architecture that Kubernetes nodes do not run on: " + strings.Join(t.Architectures, ", ")
-	case b.family.windows() && arch != karpv1.ArchitectureAMD64:
-		return "is " + arch + ", and Windows runs on amd64 only"
+	case b.family.windows():
+		return refusesWindows(t, arch)
 	case b.family.name == awsv1.FamilyAL2023 && t.Family() == "a1":
 		return "has a processor that AL2023 does not support"
 	}

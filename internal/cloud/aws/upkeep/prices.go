@@ -47,6 +47,8 @@ type Prices struct {
 	Calls   *discovery.Caller
 	Book    *instance.Prices
 	Region  string
+	// Windows means that the prices are those of Windows, with the license, instead of Linux.
+	Windows bool
 	// Now returns the current time.
 	Now func() time.Time
 	// Rejected receives implausible entries. It may be nil.
@@ -65,7 +67,7 @@ func (p *Prices) currency() string {
 	return "USD"
 }
 
-// RefreshOnDemand merges the price list into the book: Linux, shared tenancy, and bare metal, which has dedicated
+// RefreshOnDemand merges the price list into the book: one operating system, shared tenancy, and bare metal, which has dedicated
 // tenancy in the list. It does nothing if the list cannot be reached. Prices that were read before an error are kept.
 // Errors: *discovery.CallError, or that the list has no price.
 func (p *Prices) RefreshOnDemand(ctx context.Context) error {
@@ -103,6 +105,10 @@ func (p *Prices) products(ctx context.Context, tenancy, family string, prices ma
 	defer sieve.Close()
 	asked := [][2]string{{"regionCode", p.Region}, {"preInstalledSw", "NA"}, {"operatingSystem", "Linux"}, {"capacitystatus", "Used"},
 		{"marketoption", "OnDemand"}, {"tenancy", tenancy}, {"productFamily", family}}
+	if p.Windows { // other products are for licenses that users bring
+		asked[2][1] = "Windows"
+		asked = append(asked, [2]string{"licenseModel", "No License required"})
+	}
 	var filters []pricingtypes.Filter
 	for _, f := range asked {
 		filters = append(filters, pricingtypes.Filter{Type: pricingtypes.FilterTypeTermMatch, Field: aws.String(f[0]), Value: aws.String(f[1])})
@@ -182,6 +188,9 @@ func priceOf(text, currency string) (read listedPrice, ok bool) {
 func (p *Prices) RefreshSpot(ctx context.Context) error {
 	now := p.Now()
 	products := []string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}
+	if p.Windows {
+		products = []string{"Windows", "Windows (Amazon VPC)"}
+	}
 	sieve := p.Calls.Sieve("EC2", "DescribeSpotPriceHistory")
 	defer sieve.Close()
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(p.EC2, &ec2.DescribeSpotPriceHistoryInput{

@@ -42,6 +42,28 @@ func TestOnDemand(t *testing.T) {
 	})
 }
 
+// TestWindowsPrices checks that the prices of Windows are a book of their own, with the license.
+func TestWindowsPrices(t *testing.T) {
+	within(t, awssim.Options{Seed: 1}, func(ctx context.Context, w *world) {
+		windows := *w.prices
+		windows.Windows, windows.Book = true, instance.NewPrices("us-east-1", &catalog.Catalog{})
+		w.Must(windows.RefreshOnDemand(ctx))
+		w.Must(windows.RefreshSpot(ctx))
+		if price, _ := windows.Book.OnDemand("m5.large"); price != 0.188 {
+			t.Errorf("m5.large costs %v on demand, want 0.188", price)
+		}
+		if price, known := windows.Book.Spot("m5.large", "us-east-1a"); !known || price < 2*0.046 || price >= 0.188 {
+			t.Errorf("m5.large costs %v on spot, %t", price, known)
+		}
+		if _, known := windows.Book.OnDemand("m6g.large"); known {
+			t.Error("a type on arm64 has a price with Windows")
+		}
+		if price, _ := w.book.OnDemand("m5.large"); price != 0.096 {
+			t.Errorf("m5.large costs %v with Linux, want 0.096", price)
+		}
+	})
+}
+
 // TestOnDemandWithoutList checks that no call is made where the list cannot be reached, and that known prices are kept
 // if the list is unavailable or empty.
 func TestOnDemandWithoutList(t *testing.T) {
