@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/testing/objecttest"
+)
+
+// TestPriceRules follows rules from a store without NodeOverlays into plans and launches, and out again.
+func TestPriceRules(t *testing.T) {
+	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}}
+	s := newStore(t, Config{Provider: provider, PriceRules: true, Options: Options{Catalog: time.Hour}})
+	s.Saw(objecttest.Pool(t, "a", "uid-a", "1"))
+	run(t, s)
+	eventually(t, "the catalog is read", func() bool { return catalogOf(s, "a") != nil })
+	raw := catalogOf(s, "a").Types[0].Offerings
+	set := func(text string) error {
+		t.Helper()
+		rules, err := pricerule.Parse("p", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.SetPriceRules(rules)
+	}
+	if err := set("rules: [{name: half, factor: 0.5}]"); err != nil {
+		t.Fatal(err)
+	}
+	if got := catalogOf(s, "a").Types[0].Offerings[0].Price; got != raw[0].Price/2 {
+		t.Errorf("the price is %d, want half of %d", got, raw[0].Price)
+	}
+	if launched := s.Overlaid("a", provider.types[""]); launched[0].Offerings[0].Price != provider.types[""][0].Offerings[0].Price/2 {
+		t.Errorf("a launch has %+v, want half of the price", launched[0].Offerings[0])
+	}
+	if err := set(`rules: [{name: bad, factor: 0.1, requirements: [{key: "a b", operator: Exists}]}]`); err == nil ||
+		!strings.Contains(err.Error(), "rules[0].requirements[0].key") {
+		t.Errorf("error %v", err)
+	}
+	if got := catalogOf(s, "a").Types[0].Offerings[0].Price; got != raw[0].Price/2 {
+		t.Errorf("after an invalid rule the price is %d", got)
+	}
+	if err := set("rules: [{name: plan, factor: 0.25, upTo: {vCPUs: 4}}]"); err != nil {
+		t.Fatal(err)
+	}
+	committed := 0
+	for _, o := range catalogOf(s, "a").Types[0].Offerings {
+		if o.Units > 0 && o.Limit == 4000 && o.Price == raw[0].Price/4 {
+			committed++
+		}
+	}
+	if snap := s.Snapshot(time.Now()); committed == 0 || len(snap.Commitments) != 1 || snap.Commitments[0].Left() != 4000 {
+		t.Errorf("%d committed offerings of %+v, commitments %+v", committed, catalogOf(s, "a").Types[0].Offerings, snap.Commitments)
+	}
+	if err := set("rules: []"); err != nil {
+		t.Fatal(err)
+	}
+	if now := catalogOf(s, "a").Types[0].Offerings; len(now) != len(raw) || now[0].Price != raw[0].Price || now[0].Price == 0 ||
+		now[0].Price > 1000*model.Nano {
+		t.Errorf("without rules, the offerings are %+v, want %+v", now, raw)
+	}
+}

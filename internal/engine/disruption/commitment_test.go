@@ -1,0 +1,168 @@
+package disruption_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/karpenter-go/karpenter/internal/engine/disruption"
+	"github.com/karpenter-go/karpenter/internal/engine/label"
+	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/placement"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
+	"github.com/karpenter-go/karpenter/internal/engine/quantity"
+)
+
+// committedFleet is a fleet of machines of types a and b, with 2 and 4 vCPUs; a commitment halves the price of b.
+type committedFleet struct {
+	now   time.Time
+	limit int64 // millicores
+	nodes []model.NodeSpec
+	pods  []model.PodSpec
+	made  int
+}
+
+func only(key, value string) label.Requirement {
+	return label.Requirement{Key: key, Operator: label.In, Values: []string{value}}
+}
+
+func committedCatalog(limit int64) *model.Catalog {
+	c := &model.Catalog{WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true,
+		model.FieldCommitment: true}}
+	for name, price := range map[string]int64{"a2": 16, "a4": 32, "b2": 20, "b4": 40} { // US cents per hour
+		size := []quantity.Amount{{Name: "cpu", Value: int64(name[1]-'0') * 1000}, {Name: "pods", Value: 100}}
+		o := model.Offering{Zone: "x", CapacityType: "on-demand", Price: price * model.Nano / 100, Available: true,
+			Requirements: []label.Requirement{{Key: model.FieldCommitment, Operator: label.DoesNotExist}}}
+		t := model.InstanceType{Name: name, Capacity: size, Allocatable: size, Requirements: []label.Requirement{only(model.LabelType, name)},
+			Offerings: []model.Offering{o}}
+		if name[0] == 'b' && limit > 0 {
+			o.Requirements = []label.Requirement{only(model.FieldCommitment, "plan")}
+			o.ReservationID, o.Price, o.Limit, o.Units = model.CommitmentID(0, "plan"), o.Price/2, limit, size[0].Value
+			t.Offerings = append(t.Offerings, o)
+		}
+		c.Types = append(c.Types, t)
+	}
+	slices.SortFunc(c.Types, func(x, y model.InstanceType) int {
+		return int(x.Name[0]-y.Name[0])*10 + int(x.Name[1]) - int(y.Name[1])
+	})
+	return c
+}
+
+func (f *committedFleet) snapshot() *model.Snapshot {
+	b := model.NewBuilder()
+	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: committedCatalog(f.limit), Policy: "WhenEmptyOrUnderutilized"})
+	for _, n := range f.nodes {
+		b.UpsertNode(n)
+	}
+	for _, p := range f.pods {
+		b.UpsertPod(p)
+	}
+	return b.Snapshot(f.now)
+}
+
+// launch adds a machine of the claim's cheapest type, with its pods.
+func (f *committedFleet) launch(c *plan.NewClaim) {
+	f.made++
+	typeName, name := c.Options[0].Type, "n"+strconv.Itoa(f.made)
+	size := []quantity.Amount{{Name: "cpu", Value: int64(typeName[1]-'0') * 1000}, {Name: "pods", Value: 100}}
+	f.nodes = append(f.nodes, model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Pool: "p", Stage: model.Initialized,
+		Ready: true, Created: f.now, InitializedAt: f.now, Capacity: size, Allocatable: size, Labels: map[string]string{
+			model.LabelPool: "p", model.LabelType: typeName, model.LabelZone: "x", model.LabelCapacityType: "on-demand"}})
+	f.bind(name, c.PodRefs())
+}
+
+func (f *committedFleet) bind(node string, refs []model.PodRef) {
+	for _, ref := range refs {
+		for i := range f.pods {
+			if f.pods[i].UID == ref.UID {
+				f.pods[i].Node, f.pods[i].State, f.pods[i].Ready = node, model.Bound, true
+			}
+		}
+	}
+}
+
+// settle provisions and consolidates until nothing changes, and returns the number of commands.
+func (f *committedFleet) settle(t *testing.T) (commands int) {
+	t.Helper()
+	for round := range 60 {
+		p := placement.Schedule(f.snapshot(), placement.Options{})
+		for _, at := range p.Placed {
+			f.bind(at.Node, (&plan.NewClaim{Pods: at.Pods}).PodRefs())
+		}
+		for i := range p.Claims {
+			f.launch(&p.Claims[i])
+		}
+		f.now = f.now.Add(2 * time.Hour)
+		snap := f.snapshot()
+		proposal := disruption.Propose(snap, disruption.Options{})
+		if len(proposal.Commands) == 0 && len(p.Claims) == 0 {
+			return commands
+		}
+		for i := range proposal.Commands {
+			f.carryOut(&proposal.Commands[i])
+			commands++
+		}
+		if round == 59 {
+			t.Fatalf("limit %d: the fleet does not come to rest: %+v", f.limit, proposal.Commands)
+		}
+	}
+	return commands
+}
+
+// carryOut removes the nodes of a command: their pods are pending, and the next plan launches for them.
+func (f *committedFleet) carryOut(c *plan.Command) {
+	for i := range c.Replacements {
+		f.launch(&c.Replacements[i])
+	}
+	for _, gone := range c.Candidates {
+		f.nodes = slices.DeleteFunc(f.nodes, func(n model.NodeSpec) bool { return n.Name == gone.Node })
+		for i := range f.pods {
+			if f.pods[i].Node == gone.Node {
+				f.pods[i].Node, f.pods[i].State = "", model.Pending
+			}
+		}
+	}
+}
+
+// paid is what the machines cost together, nano-USD per hour.
+func (f *committedFleet) paid() (sum int64) {
+	for _, n := range f.snapshot().Nodes {
+		sum += n.Price
+	}
+	return sum
+}
+
+// TestCommitmentsThatComeAndGo: with each limit the fleet comes to rest, and stays there; it uses the commitment up to its
+// limit, and not more of the type than that, which is dearer beyond; and the same limit later costs no more.
+func TestCommitmentsThatComeAndGo(t *testing.T) {
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		f := &committedFleet{now: noon}
+		for i := range 4 + r.IntN(8) {
+			name := fmt.Sprintf("pod-%02d", i)
+			f.pods = append(f.pods, model.PodSpec{UID: name, Namespace: "default", Name: name, State: model.Pending, Reschedulable: true,
+				Requests: []quantity.Amount{{Name: "cpu", Value: 1900}}})
+		}
+		for range 6 {
+			f.limit = int64(r.IntN(5)) * 4000
+			f.settle(t)
+			if again := f.settle(t); again > 0 {
+				t.Errorf("seed %d, limit %d: %d commands in a fleet at rest", seed, f.limit, again)
+			}
+			least := int64(0) // each pod needs 2 vCPUs: those within the limit at 0.05 USD per vCPU, the others at 0.08
+			for i := range f.pods {
+				if int64(i+1)*2000 <= f.limit {
+					least += model.Nano / 10
+				} else {
+					least += model.Nano * 16 / 100
+				}
+			}
+			if paid := f.paid(); paid > least {
+				t.Errorf("seed %d, limit %d, %d pods: the fleet costs %d nano-USD per hour at rest, want %d", seed, f.limit, len(f.pods), paid, least)
+			}
+		}
+	}
+}
