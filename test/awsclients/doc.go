@@ -9,5 +9,6 @@
 // The scripts are cases: one for each area. TestCovered fails when a call, a parameter or a filter that acts has none,
 // and when botocore's model has one that neither acts nor is refused, so that a call that is added needs a case.
 //
-// The tests need the packages python3-boto3 and awscli of Debian, and are skipped without them, unless CI is set.
+// The AWS CLI runs the commands by which docs/aws.md creates the queue and the rules. The tests need the packages
+// python3-boto3, awscli and jq of Debian, and are skipped without them, unless CI is "true".
 package awsclients

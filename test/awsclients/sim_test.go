@@ -27,12 +27,15 @@ func need(t *testing.T) {
 	if err == nil {
 		err = exec.CommandContext(t.Context(), python, "-c", "import boto3").Run()
 	}
+	if err == nil {
+		_, err = exec.LookPath("jq") // in the commands of docs/aws.md
+	}
 	switch {
 	case err == nil:
 	case os.Getenv("CI") == "true":
-		t.Fatal("CI needs boto3 and the AWS CLI: apt-get install -y python3-boto3 awscli")
+		t.Fatal("CI needs boto3, the AWS CLI and jq: apt-get install -y python3-boto3 awscli jq")
 	default:
-		t.Skip("no boto3 or AWS CLI: the simulated AWS is not compared with them; on Debian: apt-get install -y python3-boto3 awscli")
+		t.Skip("no boto3, AWS CLI or jq: the simulated AWS is not compared with them; on Debian: apt-get install -y python3-boto3 awscli jq")
 	}
 }
 
@@ -45,10 +48,13 @@ type sim struct {
 }
 
 // start serves a simulation whose machines boot within a fraction of a second, and that neither lags nor throttles.
-func start(t *testing.T) *sim {
+func start(t *testing.T) *sim { return startIn(t, "us-east-1") }
+
+// startIn is start in another region.
+func startIn(t *testing.T, region string) *sim {
 	t.Helper()
 	need(t)
-	cloud, err := awssim.New(awssim.Options{Queue: "interruptions", Seed: 7, Limits: map[string]awssim.Limit{},
+	cloud, err := awssim.New(awssim.Options{Region: region, Queue: "interruptions", Seed: 7, Limits: map[string]awssim.Limit{},
 		Timing: awssim.Timing{Pending: 100 * time.Millisecond, Boot: 100 * time.Millisecond, ShuttingDown: 100 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)

@@ -156,7 +156,7 @@ func terminateInstances(c *Cloud, r *request, now time.Time) (any, error) {
 	return out, nil
 }
 
-// createTags implements ec2:CreateTags for instances and launch templates: all resources or none.
+// createTags implements ec2:CreateTags for instances, launch templates, subnets and security groups: all resources or none.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateTags.html
 func createTags(c *Cloud, r *request, now time.Time) (any, error) {
 	tags, err := tagsIn(r.form, "Tag")
@@ -200,6 +200,15 @@ func (c *Cloud) tagger(id string, tags map[string]string, seen, now time.Time) (
 			maps.Copy(all, tags)
 			return func() { t.tags = all }, nil
 		}
+	}
+	if s, g := c.subnet(id), c.group(id); s != nil || g != nil {
+		return func() {
+			if s != nil {
+				maps.Copy(s.tags, tags)
+			} else {
+				maps.Copy(g.tags, tags)
+			}
+		}, nil
 	}
 	instances, err := c.visible([]string{id}, seen)
 	if err != nil {

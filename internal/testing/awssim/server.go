@@ -74,7 +74,7 @@ type waiter func(ctx context.Context, c *Cloud, r *request) (any, error)
 
 // methods are all actions by service and name.
 var methods = map[string]map[string]method{
-	"ec2": ec2Methods(), "ssm": ssmMethods(), "eks": eksMethods(), "sqs": sqsMethods(),
+	"ec2": ec2Methods(), "ssm": ssmMethods(), "eks": eksMethods(), "sqs": sqsMethods(), "events": eventsMethods(),
 	"pricing": pricingMethods(), "iam": iamMethods(), "sts": stsMethods(), "arc-zonal-shift": arcMethods(),
 }
 

@@ -9,9 +9,11 @@ import world
 from sim import admin, client, equal, method, refused
 
 # What a call is refused by without permission, and when there are too many calls.
-DENIED = {"ec2": ("UnauthorizedOperation", 403), "iam": ("AccessDenied", 403), "sts": ("AccessDenied", 403), "ssm": ("AccessDeniedException", 400),
+DENIED = {"ec2": ("UnauthorizedOperation", 403), "iam": ("AccessDenied", 403), "sts": ("AccessDenied", 403),
+          "ssm": ("AccessDeniedException", 400), "events": ("AccessDeniedException", 400),
           "eks": ("AccessDeniedException", 403), "pricing": ("AccessDeniedException", 400), "sqs": ("AccessDenied", 403)}
-THROTTLED = {"ec2": ("RequestLimitExceeded", 503), "iam": ("Throttling", 400), "sts": ("Throttling", 400), "ssm": ("ThrottlingException", 400),
+THROTTLED = {"ec2": ("RequestLimitExceeded", 503), "iam": ("Throttling", 400), "sts": ("Throttling", 400),
+             "ssm": ("ThrottlingException", 400), "events": ("ThrottlingException", 400),
              "eks": ("ThrottlingException", 429), "pricing": ("ThrottlingException", 400), "sqs": ("RequestThrottled", 403)}
 EXPIRED = {"ec2": ("RequestExpired", 400), "iam": ("ExpiredToken", 403), "sts": ("ExpiredToken", 403), "ssm": ("ExpiredTokenException", 400),
            "eks": ("ExpiredTokenException", 403), "pricing": ("ExpiredTokenException", 400), "sqs": ("ExpiredToken", 403)}
