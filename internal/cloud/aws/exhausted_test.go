@@ -63,3 +63,33 @@ func TestAllSubnetsExhausted(t *testing.T) {
 		t.Error("nothing is offered although there are free addresses again")
 	}
 }
+
+// A launch avoids zones in which the pods of the machine would have no addresses, although EC2 would launch it there.
+func TestZonesWithoutAddressesForPods(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	p := w.provider(t)
+	types, err := p.Catalog(t.Context(), poolOf("default"))
+	check(t, err)
+	free, roomy := map[string]int64{}, ""
+	for _, o := range types[0].Offerings {
+		free[o.Zone], roomy = 20, o.Zone // an m5.large has 29 pods
+	}
+	var subnets []discovery.Subnet
+	free[roomy] = 200
+	for _, s := range w.class(t, "default").Status.Subnets {
+		subnets = append(subnets, discovery.Subnet{ID: s.ID, Zone: s.Zone, Free: free[s.Zone]})
+	}
+	p.sources.Addresses.Seen(subnets, w.clock.Now())
+	for _, name := range []string{"one", "two", "three"} {
+		if zone := w.launched(t, p, name).Labels[corev1.LabelTopologyZone]; zone != roomy {
+			t.Errorf("claim %s is launched in %s, which has 20 free addresses; %s has 200", name, zone, roomy)
+		}
+	}
+	// The claims' nodes are expected to take 87 addresses. Where pods are bound to a zone, it is used nevertheless.
+	for zone := range free {
+		there := karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: karpv1.OperatorIn, Values: []string{zone}}
+		if got := w.launched(t, p, "in-"+zone, there).Labels[corev1.LabelTopologyZone]; got != zone {
+			t.Errorf("a claim for %s is launched in %s", zone, got)
+		}
+	}
+}

@@ -103,6 +103,24 @@ func (a *Addresses) counted(id string) (int64, bool) {
 	return c.free, true
 }
 
+// Room returns the most free addresses of a subnet of the class's status in the zone. known is false if the count of one
+// of them is not known, which may have more.
+func (a *Addresses) Room(class *awsv1.EC2NodeClass, zone string) (addresses int64, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, subnet := range class.Status.Subnets {
+		if subnet.Zone != zone {
+			continue
+		}
+		free, counted := a.free(subnet.ID)
+		if !counted {
+			return 0, false
+		}
+		addresses = max(addresses, free)
+	}
+	return addresses, true
+}
+
 // Choose returns the subnet of the class's status in the zone with the most free addresses, the first one if several
 // are equal, and reserves the given number of its addresses. It is chosen even if it has fewer: a node needs one, the
 // rest is for its pods. Refused and full subnets are not chosen. A subnet without a known count is chosen only if there

@@ -69,6 +69,29 @@ func TestInFlight(t *testing.T) {
 	l.free("still aside", "a2", 61)
 }
 
+// TestRoom checks that the room of a zone is that of its emptiest subnet, less what is reserved, and not known as long
+// as the count of one of them is not.
+func TestRoom(t *testing.T) {
+	l := newLedger(t)
+	room := func(when, zone string, want int64, known bool) {
+		t.Helper()
+		if free, is := l.Room(l.class, zone); free != want || is != known {
+			t.Errorf("%s: %d, %t, want %d, %t", when, free, is, want, known)
+		}
+	}
+	room("nothing is known", "a", 0, false)
+	l.seen(map[string]int64{"a1": 100})
+	room("one of two is known", "a", 0, false)
+	l.seen(map[string]int64{"a2": 90, "b1": 0})
+	room("both are known", "a", 100, true)
+	l.chooses("a launch", "a", 29, "a1")
+	room("after a launch", "a", 90, true)
+	l.refused["a2"] = true
+	room("the emptiest is refused", "a", 71, true)
+	room("full", "b", 0, true)
+	room("no subnet", "c", 0, true)
+}
+
 // TestCounts checks that a count of EC2 replaces exactly the reservations made more than a minute before its request.
 func TestCounts(t *testing.T) {
 	l := newLedger(t)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/cloud"
 )
 
 // chooseSubnets returns a subnet for each zone that has one, and reserves addresses for the given number of machines.
@@ -11,14 +12,53 @@ func (l *Launcher) chooseSubnets(p *fleetLaunch, size int,
 	from func(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool)) map[string]string {
 	subnets := map[string]string{}
 	p.reserved = map[string]reservedAddresses{}
-	for _, zone := range p.plan.zones() {
-		addresses := int64(size) * podsOf(p.plan.selection.Ways, zone)
+	for _, zone := range l.zonesWithRoom(p.plan, size) {
+		addresses := int64(size) * p.plan.addressesIn(zone)
 		if id, found := from(p.plan.order.Class, zone, addresses); found {
 			subnets[zone] = id
 			p.reserved[id] = reservedAddresses{zone, addresses}
 		}
 	}
 	return subnets
+}
+
+// prefixAddresses is the number of addresses in a prefix that the VPC CNI assigns, a /28
+// (https://docs.aws.amazon.com/eks/latest/userguide/cni-increase-ip-addresses.html).
+const prefixAddresses = 16
+
+// addressesIn returns how many IPv4 addresses a machine of the plan takes in a zone, with those of its pods. With prefix
+// delegation it takes whole blocks, and EC2 does not say how many are free. Pods of IPv6 clusters have no IPv4 addresses.
+func (p *plan) addressesIn(zone string) int64 {
+	pods := podsOf(p.selection.Ways, zone)
+	switch {
+	case p.order.Cluster.IPv6:
+		return 1
+	case p.order.Class.Annotations[awsv1.AnnotationPrefixDelegation] == "true":
+		return 1 + (pods+prefixAddresses-1)/prefixAddresses*prefixAddresses
+	}
+	return pods
+}
+
+// zonesWithRoom returns the zones of the plan in which a subnet has addresses for its share of the machines and their
+// pods; if there is none, those with addresses for one machine; otherwise all. EC2 does not count addresses of pods: it
+// would launch machines whose pods do not start. Zones whose free addresses are not known count as having them. All
+// zones remain if minValues of the claim need them.
+func (l *Launcher) zonesWithRoom(p *plan, size int) []string {
+	zones := p.zones()
+	share := int64((size + len(zones) - 1) / max(len(zones), 1))
+	for _, machines := range []int64{share, 1} {
+		var roomy []string
+		for _, zone := range zones {
+			if free, known := l.opts.Subnets.Room(p.order.Class, zone); !known || free >= machines*p.addressesIn(zone) {
+				roomy = append(roomy, zone)
+			}
+		}
+		there := keep(p.selection.Ways, func(w cloud.Choice) bool { return slices.Contains(roomy, w.Offering.Zone) })
+		if len(roomy) > 0 && p.order.varied(there) {
+			return roomy
+		}
+	}
+	return zones
 }
 
 // markFull marks the class's subnets in the plan's zones as full for a while. Otherwise the pods would be planned there

@@ -266,8 +266,7 @@ func (t *template) inRegion(region string) {
 	}
 }
 
-// podsOf returns the minimum number of pods over the types that are available in a zone. It is the number of addresses
-// that a machine uses there.
+// podsOf returns the minimum number of pods over the types that are available in a zone.
 func podsOf(ways []cloud.Choice, zone string) int64 {
 	least := int64(0)
 	for _, w := range ways {

@@ -34,6 +34,9 @@ type Subnets interface {
 	// ChooseCrowded is Choose for the case that no zone is expected to have enough addresses. It returns false only if
 	// EC2 has reported that no address is left.
 	ChooseCrowded(class *awsv1.EC2NodeClass, zone string, addresses int64) (id string, found bool)
+	// Room returns the most free addresses of a subnet of the class in the zone, and false if EC2's count is not known of
+	// each of them.
+	Room(class *awsv1.EC2NodeClass, zone string) (addresses int64, known bool)
 	// Return releases reserved addresses that were not used.
 	Return(id string, addresses int64)
 }

@@ -312,6 +312,7 @@ func (r *records) snapshot() map[types.UID]Record {
 type oneSubnet struct {
 	mu    sync.Mutex
 	aside map[string]int64
+	room  map[string]int64
 }
 
 func (s *oneSubnet) Choose(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool) {
@@ -331,6 +332,14 @@ func (s *oneSubnet) Choose(class *awsv1.EC2NodeClass, zone string, addresses int
 
 func (s *oneSubnet) ChooseCrowded(class *awsv1.EC2NodeClass, zone string, addresses int64) (string, bool) {
 	return s.Choose(class, zone, addresses)
+}
+
+// Room implements Subnets. room is by zone; without an entry it is not known.
+func (s *oneSubnet) Room(_ *awsv1.EC2NodeClass, zone string) (int64, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free, known := s.room[zone]
+	return free, known
 }
 
 func (s *oneSubnet) Return(id string, addresses int64) {
