@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
@@ -19,29 +20,42 @@ import (
 //go:embed capacity.yaml
 var capacityManifest []byte
 
-// capacityStoryName is the story of a zonal shift.
+// capacityStoryName is the story of a capacity reservation and a zonal shift.
 const capacityStoryName = "capacity"
 
 func capacityStory() story {
 	return story{
-		opening:  "Four machines and a zonal shift",
+		opening:  "A capacity reservation and a zonal shift",
 		manifest: capacityManifest, step: "class and pool",
-		applied: demoPool + ": AL2023, on-demand, 4 vCPUs",
-		play:    (*demo).playCapacity, cloud: "aws", before: (*demo).startAWS,
+		applied: demoPool + ": reserved or on-demand; the class selects reservations with the tag team=demo",
+		play:    (*demo).playCapacity, cloud: "aws", before: (*demo).startReserved,
 		flags: []string{"--cluster-name=" + demoAWSCluster, "--interruption-queue=" + demoAWSQueue, "--enable-zonal-shift"},
 	}
 }
 
-// capacityMachines is the number of machines before the shift.
-const capacityMachines = 4
+const (
+	reservedZone  = "us-east-1a"
+	reservedTotal = 3
+)
 
-// playCapacity launches machines, and shifts the zone that they are in.
+// startReserved starts the simulated AWS with a reservation.
+func (d *demo) startReserved(ctx context.Context) (string, error) {
+	what, err := d.startAWS(ctx)
+	if err != nil {
+		return "", err
+	}
+	d.aws.sim.AddReservation(awssim.CapacityReservation{Type: "m5.xlarge", Zone: reservedZone, Criteria: "targeted",
+		Total: reservedTotal, Tags: map[string]string{"team": "demo"}})
+	return what, nil
+}
+
+// playCapacity uses up the reservation, and shifts a zone.
 func (d *demo) playCapacity(ctx context.Context) error {
 	for _, act := range []struct {
 		name string
 		play func(context.Context) error
 	}{
-		{"machines", d.buyMachines}, {"zonal shift", d.shiftZone},
+		{"reservation", d.useReservation}, {"zonal shift", d.shiftZone},
 	} {
 		if err := act.play(ctx); err != nil {
 			return fmt.Errorf("%s: %w", act.name, err)
@@ -50,11 +64,23 @@ func (d *demo) playCapacity(ctx context.Context) error {
 	return nil
 }
 
-// buyMachines launches a machine for each of a few pods.
-func (d *demo) buyMachines(ctx context.Context) error {
-	fmt.Fprintf(d.out, "\nMachines: %d pods need a machine each\n\n", capacityMachines)
-	_, err := d.grow(ctx, capacityMachines)
-	return err
+// useReservation launches one machine more than are reserved.
+func (d *demo) useReservation(ctx context.Context) error {
+	fmt.Fprintf(d.out, "\nReservation: %d m5.xlarge are reserved in %s, and %d pods need a machine each\n\n", reservedTotal, reservedZone,
+		reservedTotal+1)
+	claims, err := d.grow(ctx, reservedTotal+1)
+	if err != nil {
+		return err
+	}
+	counts := map[string]int{}
+	for _, claim := range claims {
+		counts[claim.Labels[karpv1.LabelCapacityType]]++
+	}
+	if counts["reserved"] != reservedTotal || counts["on-demand"] != 1 {
+		return fmt.Errorf("the machines are %v, want %d reserved and 1 on demand", counts, reservedTotal)
+	}
+	fmt.Fprintf(d.out, "\n  The reservation is used up, and nothing of it is left idle; one machine is bought.\n")
+	return nil
 }
 
 // shiftZone starts a zonal shift away from the zone in which machines were bought, and scales up: new machines are
@@ -75,7 +101,7 @@ func (d *demo) shiftZone(ctx context.Context) error {
 	if err := d.awaitEvent(ctx, "ZonalShiftActive"); err != nil {
 		return err
 	}
-	claims, err := d.grow(ctx, capacityMachines+2)
+	claims, err := d.grow(ctx, reservedTotal+3)
 	if err != nil {
 		return err
 	}
@@ -118,10 +144,11 @@ func (d *demo) awaitMachines(ctx context.Context, pool string, want int) ([]*kar
 	}
 	slices.SortFunc(claims, func(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
 	out := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "  nodeclaim\ttype\tzone\tcapacity")
+	fmt.Fprintln(out, "  nodeclaim\ttype\tzone\tcapacity\treservation")
 	for _, claim := range claims {
-		fmt.Fprintf(out, "  %s\t%s\t%s\t%s\n", claim.Name, claim.Labels[corev1.LabelInstanceTypeStable],
-			claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType])
+		of := claim.Labels[awsv1.LabelCapacityReservationID]
+		fmt.Fprintf(out, "  %s\t%s\t%s\t%s\t%s\n", claim.Name, claim.Labels[corev1.LabelInstanceTypeStable],
+			claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType], of)
 	}
 	return claims, out.Flush()
 }
