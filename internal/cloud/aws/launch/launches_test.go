@@ -101,7 +101,8 @@ func ordered(t *testing.T, file *golden.File) (showcase, *Order) {
 		}
 		types = append(types, *found)
 	}
-	set, err := instance.NewTypeSet(types, &facts, &instance.Settings{Region: s.Region, MemoryOverheadPercent: 0.075, IPv6: s.IPv6}, nil)
+	set, err := instance.NewTypeSet(types, &facts, &instance.Settings{Region: s.Region, MemoryOverheadPercent: 0.075, IPv6: s.IPv6,
+		KubeletExpressions: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func ordered(t *testing.T, file *golden.File) (showcase, *Order) {
 	if s.IPv6 {
 		cluster.IPv6, cluster.ServiceCIDR, cluster.DNS = true, "fd12:3456::/108", "fd12:3456::a"
 	}
-	return s, &Order{Claim: claim, Class: class, Types: sold(s, set), Image: set.Image, Cluster: cluster,
+	return s, &Order{Claim: claim, Class: class, Types: sold(s, set), Image: set.Image, Resolved: set.Resolved, Cluster: cluster,
 		OpenReservations: s.OpenReservations || class.Annotations[awsv1.AnnotationOpenReservations] == "true"}
 }
 
