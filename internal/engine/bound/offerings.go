@@ -73,7 +73,7 @@ func (p *problem) addOfferingsOf(pool *model.Pool, accepted [][]bitset.Set, rese
 			}
 			k := &kind{price: x.Classes[i].Price[t], free: pool.MostRoom(t, i), specs: accepted[i][t]}
 			if id := x.Classes[i].ReservationID; id != "" {
-				p.reserve(k, id, reservationCount(&x.Catalog.Types[t], id), reserved)
+				p.reserve(k, id, p.countOf(x, &x.Classes[i], t), reserved)
 				continue
 			}
 			at := slices.IndexFunc(p.kinds[first:], func(q *kind) bool { return q.specs.Equal(k.specs) && slices.Equal(q.free, k.free) })
@@ -91,6 +91,17 @@ func (p *problem) addOfferingsOf(pool *model.Pool, accepted [][]bitset.Set, rese
 func (p *problem) within(pool *model.Pool, total quantity.Vector) bool {
 	ledger := p.snap.Ledger
 	return ledger.Admit(model.Use{Accounts: ledger.Own(pool.Name), Total: total, Nodes: 1})
+}
+
+// countOf returns how many nodes of the type the reservation of a class permits at most, or its commitment. Types of
+// different sizes share the largest of these numbers, which is more than the commitment permits, and never less.
+func (p *problem) countOf(x *model.TypeIndex, c *model.OfferClass, t int) int64 {
+	for _, m := range p.snap.Commitments {
+		if m.ID == c.ReservationID {
+			return m.Nodes(c, t)
+		}
+	}
+	return reservationCount(&x.Catalog.Types[t], c.ReservationID)
 }
 
 func reservationCount(t *model.InstanceType, id string) int64 {

@@ -59,6 +59,9 @@ type Commitment struct {
 // Left returns what is not used.
 func (c *Commitment) Left() int64 { return max(0, c.Limit-c.Used) }
 
+// Nodes returns how many nodes of the type and class what is left covers completely.
+func (c *Commitment) Nodes(class *OfferClass, t int) int64 { return c.Left() / max(1, class.units(t)) }
+
 // cover is what a machine pays.
 type cover struct {
 	price int64

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	lowerbound "github.com/karpenter-go/karpenter/internal/engine/bound"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -215,6 +216,22 @@ func TestCover(t *testing.T) {
 			if left -= units; left < 0 {
 				t.Errorf("seed %d: claims take more than the commitment has", seed)
 			}
+		}
+	}
+}
+
+// TestBoundWithCommitments: no plan costs less than its lower bound, and the bound knows of the commitment.
+func TestBoundWithCommitments(t *testing.T) {
+	for seed := range uint64(60) {
+		f := randomFleet(rand.New(rand.NewPCG(seed, 11)))
+		f.nodes = nil
+		snap, price := f.snapshot(), int64(0)
+		p := placement.Schedule(snap, placement.Options{})
+		for i := range p.Claims {
+			price += p.Claims[i].Price()
+		}
+		if least := lowerbound.Of(snap, lowerbound.Options{}).Price; least > price {
+			t.Errorf("seed %d: the plan costs %d, and its lower bound is %d", seed, price, least)
 		}
 	}
 }
