@@ -21,6 +21,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
@@ -395,7 +396,8 @@ func TestExamineLeavesMessages(t *testing.T) {
 	}
 	// The queue responds as soon as the message is visible.
 	out, err := w.patient().SQS.ReceiveMessage(t.Context(),
-		&sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 10})
+		&sqs.ReceiveMessageInput{QueueUrl: url.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 10,
+			MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameApproximateReceiveCount}})
 	check(t, err)
 	left := out.Messages
 	if len(left) != 1 || *left[0].MessageId != *sent.MessageId {
