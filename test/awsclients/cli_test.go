@@ -67,15 +67,16 @@ cat $HOME/attributes`)
 	if err := json.Unmarshal([]byte(attributes["Policy"]), &policy); err != nil {
 		t.Fatalf("the queue's policy: %v", err)
 	}
-	if len(policy.Statement) != 2 || policy.Statement[0].Action != "sqs:SendMessage" || policy.Statement[0].Resource != attributes["QueueArn"] {
+	if len(policy.Statement) != 2 ||
+		policy.Statement[0].Action != "sqs:SendMessage" || policy.Statement[0].Resource != attributes["QueueArn"] {
 		t.Errorf("the queue's policy has %+v", policy.Statement)
 	}
 	names := map[string]bool{}
 	for name := range s.Rules() {
 		names[name] = true
 	}
-	want := map[string]bool{"my-cluster-spot": true, "my-cluster-reservation": true, "my-cluster-borrowed": true, "my-cluster-rebalance": true,
-		"my-cluster-state": true, "my-cluster-health": true}
+	want := map[string]bool{"my-cluster-spot": true, "my-cluster-reservation": true, "my-cluster-borrowed": true,
+		"my-cluster-rebalance": true, "my-cluster-state": true, "my-cluster-health": true}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
@@ -85,20 +86,20 @@ cat $HOME/attributes`)
 func TestCLI(t *testing.T) {
 	s := start(t)
 	subnet := s.Subnets()[0].ID
-	for command, want := range map[string]string{
-		"aws sts get-caller-identity --query Account --output text":                                                              "111122223333",
-		"aws eks describe-cluster --name sandbox --query cluster.status --output text":                                           "ACTIVE",
-		"aws ec2 describe-instance-types --instance-types m5.large --query 'InstanceTypes[].MemoryInfo.SizeInMiB' --output text": "8192",
-		"aws ec2 describe-instances --query 'Reservations[].Instances[].InstanceId' --output json":                               "[]",
-		"aws iam get-role --role-name KarpenterNodeRole-sandbox --query Role.RoleName --output text":                             "KarpenterNodeRole-sandbox",
-		"aws sqs get-queue-url --queue-name interruptions --query QueueUrl --output text":                                        s.url + "/111122223333/interruptions",
-		"aws ec2 describe-availability-zones --query 'length(AvailabilityZones)' --output text":                                  "6",
-		"aws ec2 create-tags --resources " + subnet + " --tags Key=karpenter.sh/discovery,Value=other && aws ec2 describe-subnets " +
-			"--filters Name=tag:karpenter.sh/discovery,Values=other --query 'Subnets[].SubnetId' --output text": subnet,
-		"aws ec2 describe-subnets --filters Name=colour,Values=red 2>&1 | grep -o 'InvalidParameterValue' || true": "InvalidParameterValue",
+	for _, c := range []struct{ command, want string }{
+		{"sts get-caller-identity --query Account --output text", "111122223333"},
+		{"eks describe-cluster --name sandbox --query cluster.status --output text", "ACTIVE"},
+		{"ec2 describe-instance-types --instance-types m5.large --query 'InstanceTypes[].MemoryInfo.SizeInMiB' --output text", "8192"},
+		{"ec2 describe-instances --query 'Reservations[].Instances[].InstanceId' --output json", "[]"},
+		{"iam get-role --role-name KarpenterNodeRole-sandbox --query Role.RoleName --output text", "KarpenterNodeRole-sandbox"},
+		{"sqs get-queue-url --queue-name interruptions --query QueueUrl --output text", s.url + "/111122223333/interruptions"},
+		{"ec2 describe-availability-zones --query 'length(AvailabilityZones)' --output text", "6"},
+		{"ec2 create-tags --resources " + subnet + " --tags Key=karpenter.sh/discovery,Value=other", ""},
+		{"ec2 describe-subnets --filters Name=tag:karpenter.sh/discovery,Values=other --query 'Subnets[].SubnetId' --output text", subnet},
+		{"ec2 describe-subnets --filters Name=colour,Values=red 2>&1 | grep -o InvalidParameterValue || true", "InvalidParameterValue"},
 	} {
-		if got := s.shell(command); got != want {
-			t.Errorf("%s prints %q, want %q", command, got, want)
+		if got := s.shell("aws " + c.command); got != c.want {
+			t.Errorf("aws %s prints %q, want %q", c.command, got, c.want)
 		}
 	}
 }

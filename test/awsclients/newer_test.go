@@ -13,7 +13,8 @@ import (
 func TestNewer(t *testing.T) {
 	structures := map[string]any{
 		"CapacityReservation": ec2types.CapacityReservation{}, "CpuOptions": ec2types.CpuOptions{},
-		"GpuDeviceInfo": ec2types.GpuDeviceInfo{}, "InferenceDeviceInfo": ec2types.InferenceDeviceInfo{}, "InstanceIpv6Address": ec2types.InstanceIpv6Address{},
+		"GpuDeviceInfo": ec2types.GpuDeviceInfo{}, "InferenceDeviceInfo": ec2types.InferenceDeviceInfo{},
+		"InstanceIpv6Address":      ec2types.InstanceIpv6Address{},
 		"InstanceNetworkInterface": ec2types.InstanceNetworkInterface{}, "InstanceStatus": ec2types.InstanceStatus{},
 		"InstanceTypeInfo": ec2types.InstanceTypeInfo{}, "NetworkCardInfo": ec2types.NetworkCardInfo{}, "Placement": ec2types.Placement{},
 		"ProcessorInfo": ec2types.ProcessorInfo{}, "SpotPrice": ec2types.SpotPrice{}, "VolumeStatusItem": ec2types.VolumeStatusItem{},
