@@ -86,8 +86,8 @@ func TestNotYetActedOn(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("not supported yet (-want +got):\n%s", diff)
 	}
-	if got := class.NotYetActedOnAt("spec.placement"); got != strings.TrimPrefix(want[1], "blocks: ") {
-		t.Errorf("of the placement group: %q, want %q", got, want[1])
+	if got := class.NotYetActedOnAt("spec.placement"); got != strings.TrimPrefix(want[0], "blocks: ") {
+		t.Errorf("of the placement group: %q, want %q", got, want[0])
 	}
 	wantExpressions := []Expression{{FieldKubeReserved, "memory", "11 * max_pods"}, {FieldMaxPods, "", "max_pods / 2"},
 		{FieldSystemReserved, "cpu", "vcpus * 10"}}
