@@ -42,6 +42,10 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 		return telemetry.SpotRebalance(object, e.Message)
 	case telemetry.ReasonSpotRoleMissing:
 		return telemetry.SpotRoleMissing(object, e.Message)
+	case telemetry.ReasonReservationLost:
+		return telemetry.ReservationLost(object, e.Message)
+	case telemetry.ReasonBlockExpiring:
+		return telemetry.BlockExpiring(object, e.Message)
 	case telemetry.ReasonZonalShiftActive:
 		return telemetry.ZonalShiftActive(object, e.Message)
 	case telemetry.ReasonZonalShiftCleared:

@@ -112,6 +112,8 @@ const (
 	ReasonSpotRebalance             = "SpotRebalanceRecommendation"
 	ReasonWaitingOnClaimTermination = "WaitingOnNodeClaimTermination"
 	ReasonSpotRoleMissing           = "SpotSLRCreationFailed"
+	ReasonReservationLost           = "ReservationLost"
+	ReasonBlockExpiring             = "CapacityBlockExpiring"
 	ReasonZonalShiftActive          = "ZonalShiftActive"
 	ReasonZonalShiftCleared         = "ZonalShiftCleared"
 )
@@ -164,6 +166,16 @@ func SpotRebalance(object client.Object, message string) Event {
 // SpotRoleMissing reports that no spot instance can be launched in this account, and the required action.
 func SpotRoleMissing(object client.Object, message string) Event {
 	return event(object, warning, ReasonSpotRoleMissing, message, uid(object))
+}
+
+// ReservationLost reports that a machine is no longer in its capacity reservation, and is billed on demand.
+func ReservationLost(object client.Object, message string) Event {
+	return event(object, warning, ReasonReservationLost, message, uid(object))
+}
+
+// BlockExpiring reports that a machine leaves its capacity block, whose instances EC2 terminates soon.
+func BlockExpiring(object client.Object, message string) Event {
+	return event(object, warning, ReasonBlockExpiring, message, uid(object))
 }
 
 // ZonalShiftActive reports that traffic is shifted away from a zone in which the pool may launch nodes.

@@ -38,7 +38,7 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	var unknown []error
 	var unstamped error // it has no information beyond the other errors
 	for _, check := range []func(context.Context, *awsv1.EC2NodeClass, *karpv1.NodeClaim) (string, error){p.leftBehind,
-		p.hashDrift, p.imageDrift, p.networkDrift} {
+		p.hashDrift, p.imageDrift, p.networkDrift, p.reservationDrift} {
 		reason, err := check(ctx, class, claim)
 		if reason != "" {
 			return reason, nil

@@ -59,6 +59,9 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 		p.shifts.elected = mgr.Elected()
 		loops = append(loops, onEveryReplica{p.shifts.rounds(log.WithName("zonalshift"))})
 	}
+	if !p.opts.OpenReservations {
+		loops = append(loops, named("capacityreservation", (&reservedUpkeep{Provider: p}).followReservations))
+	}
 	if p.opts.Queue != "" {
 		loops = append(loops, named("interruption", watcher.RunQueue))
 	}

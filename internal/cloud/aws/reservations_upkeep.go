@@ -1,0 +1,164 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+)
+
+// reservationsEvery is the interval at which the machines in reservations are examined.
+const reservationsEvery = time.Minute
+
+// Reasons of events about machines in reservations, which upstream does not have.
+const (
+	reasonReservationLost = "ReservationLost"
+	reasonBlockExpiring   = "CapacityBlockExpiring"
+)
+
+// reservedUpkeep examines machines in reservations.
+type reservedUpkeep struct {
+	*Provider
+	// lost holds the claims that were seen without their reservation the last time: EC2's answers may be old.
+	lost map[types.UID]bool
+}
+
+// followReservations examines the machines in reservations, until ctx ends.
+func (p *reservedUpkeep) followReservations(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := p.examineReserved(ctx); err != nil && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Error(err, "examining machines in capacity reservations; it is tried again")
+		}
+		timer := p.opts.Clock.NewTimer(reservationsEvery)
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// examineReserved drains machines of capacity blocks that expire, and makes machines on-demand whose reservation has
+// ended.
+func (p *reservedUpkeep) examineReserved(ctx context.Context) error {
+	var all karpv1.NodeClaimList
+	if err := p.opts.Client.List(ctx, &all, client.MatchingLabels{karpv1.LabelCapacityType: karpv1.CapacityTypeReserved}); err != nil {
+		return fmt.Errorf("listing the claims in reservations: %w", err)
+	}
+	var blocks []string
+	claims := all.Items[:0]
+	for _, claim := range all.Items {
+		if _, ours := instanceOf(claim.Status.ProviderID); !ours || claim.DeletionTimestamp != nil || !p.opts.Selection.Admits(claim.Labels) {
+			continue
+		}
+		claims = append(claims, claim)
+		if claim.Labels[awsv1.LabelCapacityReservationType] == awsv1.ReservationTypeCapacityBlock {
+			blocks = append(blocks, claim.Labels[awsv1.LabelCapacityReservationID])
+		}
+	}
+	failed := []error{p.leaveBlocks(ctx, claims, blocks)}
+	now := map[types.UID]bool{}
+	for i := range claims {
+		machine, err := p.launcher.Machine(ctx, claims[i].Status.ProviderID)
+		switch {
+		case errors.Is(err, cloud.ErrNotFound), errors.Is(err, launch.ErrNotShown):
+		case err != nil:
+			failed = append(failed, err)
+		case machine.Labels[karpv1.LabelCapacityType] != karpv1.CapacityTypeOnDemand || machine.Terminating:
+		case !p.lost[claims[i].UID]:
+			now[claims[i].UID] = true
+		default:
+			failed = append(failed, p.demote(ctx, &claims[i]))
+		}
+	}
+	p.lost = now
+	return errors.Join(failed...)
+}
+
+// leaveBlocks deletes the claims on capacity blocks that expire. Their drain ends when EC2 reclaims the machines. The
+// blocks are read by ID, because no class may select them any more.
+func (p *reservedUpkeep) leaveBlocks(ctx context.Context, claims []karpv1.NodeClaim, blocks []string) error {
+	found, err := p.sources.Reservations.ByID(ctx, blocks)
+	failed := []error{err}
+	for i := range found.List {
+		block := &found.List[i]
+		if block.StateAt(p.opts.Clock.Now()) != awsv1.ReservationExpiring {
+			continue
+		}
+		for j := range claims {
+			if claims[j].Labels[awsv1.LabelCapacityReservationID] != block.ID {
+				continue
+			}
+			failed = append(failed, p.act(ctx, interruption.Decision{Claim: noticed(&claims[j]), Kind: interruption.ReservationInterrupted,
+				Replace: true, Deadline: block.ReclaimedAt(),
+				Events: []interruption.Event{{Reason: reasonBlockExpiring, Warning: true,
+					Message: fmt.Sprintf("Capacity block %s ends; EC2 terminates its instances from %s", block.ID,
+						block.ReclaimedAt().UTC().Format(time.RFC3339))}}}))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// demote makes a claim and its node on-demand: the claim last, so that it is repeated after a failure.
+func (p *reservedUpkeep) demote(ctx context.Context, claim *karpv1.NodeClaim) error {
+	id := claim.Labels[awsv1.LabelCapacityReservationID]
+	objects := []client.Object{claim}
+	if claim.Status.NodeName != "" {
+		node := &corev1.Node{}
+		err := p.opts.Client.Get(ctx, types.NamespacedName{Name: claim.Status.NodeName}, node)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading the node of claim %q: %w", claim.Name, err)
+		}
+		if err == nil {
+			objects = []client.Object{node, claim} // the claim is what is listed again
+		}
+	}
+	for _, object := range objects {
+		base := object.DeepCopyObject().(client.Object)
+		labels := object.GetLabels()
+		labels[karpv1.LabelCapacityType] = karpv1.CapacityTypeOnDemand
+		for _, key := range []string{awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType,
+			awsv1.LabelCapacityReservationInterruptible} {
+			delete(labels, key)
+		}
+		if err := p.opts.Client.Patch(ctx, object, client.MergeFrom(base)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("making %s on-demand: %w", object.GetName(), err)
+		}
+	}
+	p.announce(ctx, claim, []interruption.Event{{Reason: reasonReservationLost, Warning: true,
+		Message: "The machine is no longer in capacity reservation " + id + " and is billed on demand"}})
+	return nil
+}
+
+// reservationDrift applies if the machine is in a reservation that the class does not select, according to EC2 as well.
+func (p *Provider) reservationDrift(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
+	id := claim.Labels[awsv1.LabelCapacityReservationID]
+	listed := func(r awsv1.CapacityReservation) bool { return r.ID == id }
+	if id == "" || p.opts.OpenReservations || claim.Labels[karpv1.LabelCapacityType] != karpv1.CapacityTypeReserved ||
+		slices.ContainsFunc(class.Status.CapacityReservations, listed) || readiness(class) != nil {
+		return "", nil
+	}
+	found, err := p.sources.Reservations.Fresh(ctx, class)
+	if err != nil {
+		return "", fmt.Errorf("reading the reservation of claim %q: %w", claim.Name, err)
+	}
+	for i := range found.List {
+		if found.List[i].ID == id {
+			return "", nil
+		}
+	}
+	return awsv1.ReasonCapacityReservationDrift, nil
+}

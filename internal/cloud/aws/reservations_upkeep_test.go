@@ -1,0 +1,104 @@
+package aws
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
+)
+
+// reserved creates a reservation that the class "default" selects and lists.
+func (w *world) reserved(t *testing.T, r awssim.CapacityReservation) string {
+	t.Helper()
+	class := w.class(t, "default")
+	r.Type, r.Zone, r.Total = "m5.large", class.Status.Subnets[0].Zone, 1
+	id := w.sim.AddReservation(r)
+	class.Spec.CapacityReservationSelectorTerms = append(class.Spec.CapacityReservationSelectorTerms,
+		awsv1.CapacityReservationSelectorTerm{ID: id})
+	status := class.Status
+	check(t, w.api.Update(t.Context(), class))
+	listed := awsv1.CapacityReservation{ID: id, InstanceType: r.Type, AvailabilityZone: r.Zone, OwnerID: "111122223333",
+		InstanceMatchCriteria: "targeted", ReservationType: "default", State: "active"}
+	if r.Kind != "" {
+		listed.ReservationType, listed.EndTime = r.Kind, &metav1.Time{Time: r.End}
+	}
+	class.Status = status
+	class.Status.CapacityReservations = append(class.Status.CapacityReservations, listed)
+	check(t, w.api.Status().Update(t.Context(), class))
+	return id
+}
+
+// TestReservedMachines checks that a provider which has just started launches into a reservation, that the machine drifts
+// when the class selects the reservation no more, and becomes on-demand when it has ended, at the second look.
+func TestReservedMachines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large")
+		id := w.reserved(t, awssim.CapacityReservation{Criteria: "targeted"})
+		p := w.provider(t)
+		claim := w.launched(t, p, "claim", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved", "on-demand"}})
+		if claim.Labels[karpv1.LabelCapacityType] != "reserved" || claim.Labels[awsv1.LabelCapacityReservationID] != id {
+			t.Fatalf("launched with %v", claim.Labels)
+		}
+		if reason, err := p.reservationDrift(t.Context(), w.class(t, "default"), claim); reason != "" || err != nil {
+			t.Errorf("drift %q, %v of a machine in a reservation of its class", reason, err)
+		}
+		class := w.class(t, "default")
+		class.Spec.CapacityReservationSelectorTerms, class.Status.CapacityReservations = nil, nil
+		if reason, err := p.reservationDrift(t.Context(), class, claim); reason != awsv1.ReasonCapacityReservationDrift || err != nil {
+			t.Errorf("drift %q, %v of a machine in a reservation of no class", reason, err)
+		}
+		check(t, w.sim.CancelReservation(id))
+		upkeep := &reservedUpkeep{Provider: p}
+		for look, want := range []string{"reserved", "on-demand"} {
+			time.Sleep(time.Minute)
+			check(t, upkeep.examineReserved(t.Context()))
+			check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+			if got := claim.Labels[karpv1.LabelCapacityType]; got != want {
+				t.Errorf("at look %d the claim is %s, want %s", look+1, got, want)
+			}
+		}
+		for _, key := range []string{awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible} {
+			if value, has := claim.Labels[key]; has {
+				t.Errorf("the label %s remains: %q", key, value)
+			}
+		}
+	})
+}
+
+// TestBlockExpires checks that a machine leaves its capacity block 40 minutes before the end, with a drain of ten minutes,
+// even if no class selects the block any more.
+func TestBlockExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large")
+		end := time.Now().Add(2 * time.Hour).Truncate(time.Second)
+		w.reserved(t, awssim.CapacityReservation{Kind: "capacity-block", End: end})
+		p := w.provider(t)
+		claim := w.launched(t, p, "claim", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved"}})
+		claim.Finalizers = []string{karpv1.FinalizerTermination}
+		check(t, w.api.Update(t.Context(), claim))
+		class := w.class(t, "default")
+		class.Spec.CapacityReservationSelectorTerms = nil
+		check(t, w.api.Update(t.Context(), class))
+		for _, step := range []struct {
+			before  time.Duration
+			leaving bool
+		}{{41 * time.Minute, false}, {39 * time.Minute, true}} {
+			time.Sleep(time.Until(end.Add(-step.before)))
+			check(t, (&reservedUpkeep{Provider: p}).examineReserved(t.Context()))
+			err := w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim)
+			if leaving := apierrors.IsNotFound(err) || claim.DeletionTimestamp != nil; leaving != step.leaving {
+				t.Errorf("%s before the end the claim is leaving: %v (%v)", step.before, leaving, err)
+			}
+		}
+		if got, want := claim.Annotations[karpv1.AnnotationTerminationTimestamp], end.Add(-30*time.Minute).UTC().Format(time.RFC3339); got != want {
+			t.Errorf("the drain ends at %q, want %q", got, want)
+		}
+	})
+}
