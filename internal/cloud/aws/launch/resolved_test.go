@@ -115,7 +115,7 @@ func TestPlanIsNode(t *testing.T) {
 				s := Selection{CapacityType: karpv1.CapacityTypeOnDemand, Tenancy: awsv1.TenancyDefault}
 				templates := map[templateFor]template{}
 				for i := range order.Types {
-					v := order.variantOf(cloud.Choice{Type: &order.Types[i]})
+					v := order.variantOf(cloud.Choice{Type: &order.Types[i], Offering: &cloud.Offering{}})
 					if _, made := templates[v]; !made {
 						var err error
 						if templates[v], err = order.template(&s, v); err != nil {
