@@ -92,8 +92,8 @@ type Choice struct {
 }
 
 // Choices returns every offering that meets the need, available or not, cheapest first. Ties are ordered by the size of
-// the type, because a larger one takes more of limits, then by type name, zone, capacity type and reservation, so the
-// same need always gets the same result.
+// the type, because a larger one takes more of limits, then by type name, zone, capacity type, reservation and further
+// requirements, so the same need always gets the same result.
 func (n Need) Choices(types []InstanceType) []Choice {
 	var choices []Choice
 	for i := range types {
@@ -130,14 +130,19 @@ func compareSizes(a, b *InstanceType) int {
 
 // compareOfferings orders the offerings of one type by the fields that identify them.
 func compareOfferings(a, b *Offering) int {
-	return cmp.Or(
-		strings.Compare(a.Zone, b.Zone),
-		strings.Compare(a.CapacityType, b.CapacityType),
-		strings.Compare(a.ReservationID, b.ReservationID),
-	)
+	if c := cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType),
+		strings.Compare(a.ReservationID, b.ReservationID)); c != 0 {
+		return c
+	}
+	return slices.CompareFunc(a.Requirements, b.Requirements, compareRequirements)
 }
 
-// SortCatalog sorts types by name, and the offerings of each type by zone, capacity type and reservation.
+func compareRequirements(a, b Requirement) int {
+	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Operator, b.Operator), slices.Compare(a.Values, b.Values))
+}
+
+// SortCatalog sorts types by name, and the offerings of each type by zone, capacity type, reservation and further
+// requirements.
 func SortCatalog(types []InstanceType) {
 	slices.SortFunc(types, func(a, b InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	for i := range types {

@@ -151,7 +151,7 @@ type InstanceType struct {
 	// hugepages-* amount, and never below zero.
 	Capacity map[string]int64
 	Overhead map[string]int64
-	// Offerings are unique by zone, capacity type and reservation.
+	// Offerings are unique by zone, capacity type, reservation and further requirements.
 	Offerings []Offering
 	// AttachLimits is the maximum number of volumes per CSI driver that a node of this type can attach, by driver name.
 	AttachLimits map[string]int
@@ -246,6 +246,14 @@ type Repairer interface {
 // that it cannot be determined yet. Without a detector, a claim has drifted when its pool names another class.
 type DriftDetector interface {
 	Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *karpv1.NodePool) (reason string, err error)
+}
+
+// Registrar is implemented by providers whose machines may get labels after their launch, such as a partition that the
+// cloud chooses. Registering is called before the node of a claim accepts pods, and returns the labels to add to the
+// claim and the node. As long as it returns an error, the node does not accept pods, until the claim has exceeded the
+// time limit for registration. It is not called while the claim has no machine.
+type Registrar interface {
+	Registering(ctx context.Context, claim *karpv1.NodeClaim) (labels map[string]string, err error)
 }
 
 // ErrUnstamped means that a claim's drift hash was computed by another method than today's (for example by an earlier

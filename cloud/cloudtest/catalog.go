@@ -1,6 +1,7 @@
 package cloudtest
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,10 +55,10 @@ func checkType(t *testing.T, it *cloud.InstanceType) {
 			t.Errorf("type %s has no allocatable %s", it.Name, resource)
 		}
 	}
-	type unique struct{ zone, capacityType, reservation string }
+	type unique struct{ zone, capacityType, reservation, requirements string }
 	offerings := map[unique]bool{}
 	for _, o := range it.Offerings {
-		key := unique{o.Zone, o.CapacityType, o.ReservationID}
+		key := unique{o.Zone, o.CapacityType, o.ReservationID, fmt.Sprint(o.Requirements)}
 		if offerings[key] || o.Zone == "" || o.CapacityType == "" || o.Price < 0 {
 			t.Errorf("type %s has a bad or repeated offering %+v", it.Name, o)
 		}

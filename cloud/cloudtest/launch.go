@@ -30,12 +30,34 @@ func testLaunch(t *testing.T, w World) {
 			want := cheapest(t, types, c)
 			machine := launch(t, p, c)
 			ids = append(ids, machine.ProviderID)
+			register(t, p, c, machine)
 			want = w.right(t, cloud.NeedOf(c).Choices(types), want, machineOffering(machine))
 			checkLabels(t, machine, c)
 			checkMachine(t, p, machine, want, c)
 		})
 	}
 	onlyMachines(t, w.Provider(t), ids...)
+}
+
+// register adds the labels that the machine of a claim gets after its launch (cloud.Registrar).
+func register(t *testing.T, p cloud.Provider, c *karpv1.NodeClaim, machine *cloud.Machine) {
+	t.Helper()
+	registrar, registers := p.(cloud.Registrar)
+	if !registers {
+		return
+	}
+	launched := c.DeepCopy()
+	launched.Labels, launched.Status.ProviderID = maps.Clone(machine.Labels), machine.ProviderID
+	labels, err := registrar.Registering(t.Context(), launched)
+	if err != nil {
+		t.Fatalf("Registering(%s): %v", machine.ProviderID, err)
+	}
+	for key, value := range labels {
+		if old, has := machine.Labels[key]; has && old != value {
+			t.Errorf("label %s is %q at the launch and %q at the registration", key, old, value)
+		}
+		machine.Labels[key] = value
+	}
 }
 
 // checkLabels checks every requirement of the claim against the machine's labels, operator by operator. A label that

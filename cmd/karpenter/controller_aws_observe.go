@@ -50,6 +50,8 @@ func awsEvent(object client.Object, e interruption.Event) telemetry.Event {
 		return telemetry.ZonalShiftActive(object, e.Message)
 	case telemetry.ReasonZonalShiftCleared:
 		return telemetry.ZonalShiftCleared(object, e.Message)
+	case telemetry.ReasonSpreadGroupFull:
+		return telemetry.SpreadGroupFull(object, e.Message)
 	}
 	return telemetry.WaitingOnClaimTermination(object, e.Message)
 }

@@ -398,7 +398,7 @@ func (w *wiring) claims(provisioner *provision.Loop, complete func(context.Conte
 		&nodeclaim.Reconciler{
 			Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Provider: w.guarded(nodeclaim.Name), Recorder: w.recorder, Metrics: w.metrics,
 			Timers: timers, Selection: w.o.selection, Clock: w.clock,
-			BeforeReady: beforeReady(complete, provisioner.NominateFor), Attempted: health.Record,
+			BeforeReady: beforeReady(complete, provisioner.NominateFor), Registering: registering(w.provider), Attempted: health.Record,
 			Failed: func(claim *karpv1.NodeClaim, why string) { w.causes.Note(claim.Name, why) },
 			// An offering that is unavailable for one pool must not be planned for another one either.
 			SoldOut: func(ctx context.Context, _ *karpv1.NodeClaim) { w.store.RefreshCatalogs(ctx) },
@@ -457,6 +457,14 @@ func beforeReady(complete func(context.Context, *corev1.Node) error,
 		}
 		return nominate(ctx, claim, node)
 	}
+}
+
+// registering returns the provider's labels of machines that it completes after their launch, nil if it has none.
+func registering(provider cloud.Provider) func(context.Context, *karpv1.NodeClaim) (map[string]string, error) {
+	if registrar, ok := provider.(cloud.Registrar); ok {
+		return registrar.Registering
+	}
+	return nil
 }
 
 // repair returns the node repair controller, if the gate is enabled and the provider defines repair conditions.

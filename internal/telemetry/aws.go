@@ -114,6 +114,7 @@ const (
 	ReasonSpotRoleMissing           = "SpotSLRCreationFailed"
 	ReasonReservationLost           = "ReservationLost"
 	ReasonBlockExpiring             = "CapacityBlockExpiring"
+	ReasonSpreadGroupFull           = "SpreadGroupFull" // not upstream
 	ReasonZonalShiftActive          = "ZonalShiftActive"
 	ReasonZonalShiftCleared         = "ZonalShiftCleared"
 )
@@ -176,6 +177,12 @@ func ReservationLost(object client.Object, message string) Event {
 // BlockExpiring reports that a machine leaves its capacity block, whose instances EC2 terminates soon.
 func BlockExpiring(object client.Object, message string) Event {
 	return event(object, warning, ReasonBlockExpiring, message, uid(object))
+}
+
+// SpreadGroupFull reports that a spread placement group has as many instances as EC2 allows in each zone of a NodeClaim,
+// which is not launched.
+func SpreadGroupFull(object client.Object, message string) Event {
+	return event(object, warning, ReasonSpreadGroupFull, message, uid(object))
 }
 
 // ZonalShiftActive reports that traffic is shifted away from a zone in which the pool may launch nodes.

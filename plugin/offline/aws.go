@@ -105,6 +105,9 @@ func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool
 	if found.object != nil && !found.live && len(found.object.Spec.Kubelet.Expressions()) > 0 {
 		o.assume(fmt.Sprintf("%s %s has expressions in spec.kubelet: the feature gate NodeClassCEL is taken to be on", awsv1.Kind, name))
 	}
+	if known && found.object.Spec.PlacementGroupSelector != nil {
+		o.assume(fmt.Sprintf("%s %q: spec.placementGroupSelector: only AWS knows the placement group; it is taken as one with 7 partitions, for all types and zones", awsv1.Kind, name))
+	}
 	switch {
 	case found.wrong != nil:
 		err = fmt.Errorf("%s %s: %w", awsv1.Kind, name, found.wrong)

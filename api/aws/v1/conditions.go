@@ -41,7 +41,12 @@ const (
 	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
 	ReasonRunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"
 	ReasonInstanceProfileNotFound             = "InstanceProfileNotFound"
+	ReasonPlacementGroupTenancy               = "PlacementGroupTenancy" // not upstream: spread groups take no dedicated instances
 )
+
+// ReasonSpreadGroupFull is of a Warning event on a claim that is not launched, because its spread placement group has the
+// most machines that EC2 allows in every zone. It is not upstream's.
+const ReasonSpreadGroupFull = "SpreadGroupFull"
 
 // Reasons of the condition Drifted of this provider's claims, in the order of the checks.
 const (

@@ -5,7 +5,7 @@ import "strings"
 // Inert is a field of a class that is accepted and has no effect yet.
 // +kubebuilder:object:generate=false
 type Inert struct {
-	// Field is its path, such as spec.placementGroupSelector.
+	// Field is its path, such as spec.amiFamily.
 	Field string
 	// Text describes what that means, and follows the field in a sentence.
 	Text string
@@ -16,15 +16,9 @@ type Inert struct {
 func (i Inert) String() string { return i.Field + " " + i.Text }
 
 // NotYetActedOn returns the fields that the class sets and that have no effect yet, in a fixed order. Conditions,
-// events and the plugin report them in these words. A placement group blocks the class, because its machines would
-// start outside of the group.
+// events and the plugin report them in these words. There are none at present.
 func (c *EC2NodeClass) NotYetActedOn() []Inert {
-	var fields []Inert
-	if c.Spec.PlacementGroupSelector != nil {
-		fields = append(fields, Inert{Field: "spec.placementGroupSelector", Blocks: true,
-			Text: "is accepted but not supported yet; remove it to launch machines outside of the placement group"})
-	}
-	return fields
+	return nil
 }
 
 // NotYetActedOnAt returns the text about the fields of that list whose path begins with the given one, or "".

@@ -67,7 +67,7 @@ type EC2NodeClassSpec struct {
 	// +listType=atomic
 	// +optional
 	CapacityReservationSelectorTerms []awsv1.CapacityReservationSelectorTerm `json:"capacityReservationSelectorTerms,omitempty"`
-	// PlacementGroupSelector selects the placement group of the instances. Accepted, but not yet implemented.
+	// PlacementGroupSelector selects the placement group that the instances are launched into.
 	// +kubebuilder:validation:XValidation:message="set exactly one of name and id",rule="has(self.name) != has(self.id)"
 	// +optional
 	PlacementGroupSelector *awsv1.PlacementGroupSelector `json:"placementGroupSelector,omitempty"`

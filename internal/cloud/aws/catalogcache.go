@@ -112,7 +112,7 @@ type classTypes struct {
 }
 
 // typesFor returns the instance types of the class. It fails if a setting of the class is invalid.
-func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool) (classTypes, error) {
+func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool, group instance.PlacementGroup) (classTypes, error) {
 	s.mu.Lock()
 	variant := class.Annotations[karpv1.AnnotationKubelet]
 	variants := s.entries[class.UID]
@@ -131,6 +131,7 @@ func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool) (classType
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	facts := instance.ClassOf(class)
+	facts.Placement = group
 	settings := s.settings
 	settings.IPv6 = ipv6
 	key, err := keyOf(&facts, version, s.memory.Version(), ipv6)

@@ -136,8 +136,12 @@ func (p *Provider) typesOf(ctx context.Context, class *awsv1.EC2NodeClass) (clas
 	if err != nil && facts.Name == "" {
 		return classTypes{}, err
 	}
+	group, err := p.placementOf(ctx, class)
+	if err != nil {
+		return classTypes{}, err
+	}
 	p.recount(ctx, class)
-	return p.catalogs.typesFor(class, facts.IPv6)
+	return p.catalogs.typesFor(class, facts.IPv6, group)
 }
 
 // evaluate returns why an expression of the class has no valid result for one of its types, and "" if all have.

@@ -35,10 +35,13 @@ func (p *Provider) Drifted(ctx context.Context, claim *karpv1.NodeClaim, pool *k
 	if p.rebalanceDrift(claim, pool) {
 		return awsv1.ReasonRebalanceRecommended, nil
 	}
+	placement := func(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
+		return placementDrift(ctx, p.sources.Placements, class, claim)
+	}
 	var unknown []error
 	var unstamped error // it has no information beyond the other errors
 	for _, check := range []func(context.Context, *awsv1.EC2NodeClass, *karpv1.NodeClaim) (string, error){p.leftBehind,
-		p.hashDrift, p.imageDrift, p.networkDrift, p.reservationDrift} {
+		p.hashDrift, p.imageDrift, p.networkDrift, p.reservationDrift, placement} {
 		reason, err := check(ctx, class, claim)
 		if reason != "" {
 			return reason, nil

@@ -45,6 +45,10 @@ func (e *examination) rightsOfEC2() []right {
 			_, err := c.DescribeCapacityReservations(ctx, &ec2.DescribeCapacityReservationsInput{DryRun: dry})
 			return err
 		}},
+		{"ec2:DescribePlacementGroups", func(ctx context.Context) error {
+			_, err := c.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{DryRun: dry})
+			return err
+		}},
 		{"ec2:DescribeImages", func(ctx context.Context) error {
 			_, err := c.DescribeImages(ctx, &ec2.DescribeImagesInput{DryRun: dry})
 			return err

@@ -353,6 +353,7 @@ func TestExamineTriesEveryAction(t *testing.T) {
 	w := newWard(t)
 	class := w.class(t, "default")
 	class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{InstanceMatchCriteria: "targeted"}}
+	class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "racks"}
 	check(t, w.api.Update(t.Context(), class))
 	tried := func(change func(*Options)) []string {
 		var mutex sync.Mutex

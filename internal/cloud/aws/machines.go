@@ -45,15 +45,13 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	}
 	// 2. Launch.
 	order := p.order(claim, class, offered, facts)
+	if order.Partitioned, err = partitioned(ctx, p.opts.Client, claim, order.Placement); err != nil {
+		return nil, err
+	}
 	machine, err := p.launchOrder(ctx, order)
 	p.refused()
 	if err != nil {
-		if p.stale(err) {
-			p.sources.Profiles.Forget(class)
-		}
-		if create := new(cloud.CreateError); errors.As(err, &create) && create.Reason == launch.ReasonSpotRole {
-			p.opts.Observer.Event(claim, interruption.Event{Reason: create.Reason, Warning: true, Message: create.Message})
-		}
+		p.launchFailed(claim, class, err)
 		return nil, err
 	}
 	return machine, nil
@@ -66,6 +64,7 @@ func (p *Provider) order(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, off
 		types = p.overlay(claim.Labels[karpv1.LabelNodePool], types)
 	}
 	return &launch.Order{Claim: claim, Class: class, Types: types, Image: offered.typeSet.Image, Resolved: offered.typeSet.Resolved, Cluster: clusterData(facts),
+		Placement:        offered.typeSet.Placement(),
 		OpenReservations: p.opts.OpenReservations || class.Annotations[awsv1.AnnotationOpenReservations] == "true"}
 }
 
@@ -128,10 +127,23 @@ func (p *Provider) launchOrder(ctx context.Context, order *launch.Order) (*cloud
 	}
 }
 
-// stale reports whether EC2 does not know the instance profile that IAM is believed to have.
-func (p *Provider) stale(err error) bool {
+// launchFailed forgets what EC2 has refused because it does not exist, and reports what an operator has to resolve.
+func (p *Provider) launchFailed(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, err error) {
+	warn := func(reason, message string) {
+		p.opts.Observer.Event(claim, interruption.Event{Reason: reason, Warning: true, Message: message})
+	}
 	var create *cloud.CreateError
-	return errors.As(err, &create) && create.Reason == "InstanceProfileNameInvalid"
+	switch {
+	case launch.SpreadGroupFull(err):
+		warn(awsv1.ReasonSpreadGroupFull, err.Error())
+	case !errors.As(err, &create):
+	case create.Reason == "InstanceProfileNameInvalid":
+		p.sources.Profiles.Forget(class)
+	case create.Reason == awsv1.ReasonPlacementGroupNotFound:
+		p.sources.Placements.Forget(class)
+	case create.Reason == launch.ReasonSpotRole:
+		warn(create.Reason, create.Message)
+	}
 }
 
 // providerID matches the spec.providerID of nodes on EC2. Machines with other provider IDs are not of this provider.
@@ -202,11 +214,7 @@ func (p *Provider) describe(ctx context.Context, m *cloud.Machine) error {
 		if t.Name != m.Labels[corev1.LabelInstanceTypeStable] {
 			continue
 		}
-		for _, r := range t.Requirements {
-			if r.Operator == "In" && len(r.Values) == 1 {
-				m.Labels[r.Key] = r.Values[0]
-			}
-		}
+		addLabels(m.Labels, t.Requirements)
 		m.Capacity, m.Allocatable = t.Capacity, t.Allocatable()
 	}
 	return nil

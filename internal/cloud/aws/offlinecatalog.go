@@ -142,6 +142,9 @@ func (s *OfflineCatalog) zones(given []string) []string {
 // selling computes the instance types of a resolved class.
 func (s *OfflineCatalog) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceType, error) {
 	facts := instance.ClassOf(class)
+	if selector := class.Spec.PlacementGroupSelector; selector != nil {
+		facts.Placement = instance.AssumedPlacement(selector.ID)
+	}
 	settings := instance.Settings{Region: s.opts.Region, MemoryOverheadPercent: s.opts.MemoryOverheadPercent,
 		ReservedENIs: s.opts.ReservedENIs, IPv6: s.opts.IPv6, KubeletExpressions: true, Programs: s.programs}
 	typeSet, err := instance.NewTypeSet(s.typesFor(&facts), &facts, &settings, s.memory.Least)

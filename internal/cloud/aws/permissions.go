@@ -47,6 +47,8 @@ func Features() []Feature {
 			on: (*examination).usesReservations, Actions: []string{"ec2:DescribeCapacityReservations"}},
 		{Name: "zonal shift", Setting: "--enable-zonal-shift", Statement: "ZonalShift",
 			on: func(e *examination) bool { return e.opts.ZonalShift }, Actions: []string{"arc-zonal-shift:GetManagedResource"}},
+		{Name: "placement groups", Setting: "spec.placementGroupSelector of a class", on: (*examination).usesPlacement,
+			Actions: []string{"ec2:DescribePlacementGroups"}},
 		{Name: "doctor's check of the role of spot", Setting: "a NodePool that allows spot", Actions: []string{"iam:GetRole"},
 			on: func(e *examination) bool { return !e.opts.IsolatedVPC && slices.ContainsFunc(e.pools, allowsSpot) }},
 	}
@@ -62,6 +64,11 @@ func (e *examination) makesProfiles() bool {
 func (e *examination) usesReservations() bool {
 	terms := func(c awsv1.EC2NodeClass) bool { return len(c.Spec.CapacityReservationSelectorTerms) > 0 }
 	return !e.opts.OpenReservations && slices.ContainsFunc(e.classes, terms)
+}
+
+// usesPlacement reports whether a class selects a placement group.
+func (e *examination) usesPlacement() bool {
+	return slices.ContainsFunc(e.classes, func(c awsv1.EC2NodeClass) bool { return c.Spec.PlacementGroupSelector != nil })
 }
 
 func (e *examination) readsPrices() bool { return !e.opts.IsolatedVPC && e.opts.Clients.Pricing != nil }

@@ -135,6 +135,7 @@ var (
 	_ cloud.Repairer      = (*Provider)(nil)
 	_ cloud.Remover       = (*Provider)(nil)
 	_ cloud.Overlaid      = (*Provider)(nil)
+	_ cloud.Registrar     = (*Provider)(nil)
 )
 
 // New validates the options and returns a provider. It does no I/O.

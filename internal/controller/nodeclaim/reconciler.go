@@ -52,6 +52,8 @@ type Reconciler struct {
 	// Timers.HookRetry, a limited number of times. The hook must be idempotent: it is called again after a write
 	// conflict.
 	BeforeReady func(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) error
+	// Registering, optional, returns labels that the claim's machine got after its launch (cloud.Registrar).
+	Registering func(ctx context.Context, claim *karpv1.NodeClaim) (map[string]string, error)
 	// Attempted, optional, receives the result of each launch: the node registered, or the claim exceeded a time
 	// limit.
 	Attempted func(claim *karpv1.NodeClaim, registered bool)

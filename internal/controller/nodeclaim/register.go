@@ -3,6 +3,7 @@ package nodeclaim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,6 +74,9 @@ func (r *Reconciler) register(ctx context.Context, claim *karpv1.NodeClaim, node
 			fmt.Sprintf("Machine %s and its node are those of claim %s", claim.Status.ProviderID, owner))
 		return joining{}, nil
 	}
+	if err := r.completeLabels(ctx, claim); err != nil {
+		return joining{}, err
+	}
 	opened := registered(claim, node)
 	if !equality.Semantic.DeepEqual(node, opened) {
 		r.warnOpen(claim, node)
@@ -87,6 +91,30 @@ func (r *Reconciler) register(ctx context.Context, claim *karpv1.NodeClaim, node
 	claim.Status.NodeName = node.Name
 	conditions.SetTrue(karpv1.ConditionRegistered)
 	return joining{registered: true}, nil
+}
+
+// completeLabels adds the labels to the claim that its machine got after the launch. The condition shows the reason of
+// the wait for them.
+func (r *Reconciler) completeLabels(ctx context.Context, claim *karpv1.NodeClaim) error {
+	if r.Registering == nil {
+		return nil
+	}
+	labels, err := r.Registering(ctx, claim)
+	if err != nil {
+		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending,
+			telemetry.Truncate(err.Error()))
+		return fmt.Errorf("completing the labels of claim %s: %v", claim.Name, err) // not an error of the Kubernetes API
+	}
+	if len(labels) == 0 {
+		return nil
+	}
+	complete := claim.DeepCopy()
+	maps.Copy(complete.Labels, labels)
+	if err := r.Client.Patch(ctx, complete, client.MergeFrom(claim)); err != nil {
+		return fmt.Errorf("completing the labels of claim %s: %w", claim.Name, err)
+	}
+	claim.Labels, claim.ResourceVersion = complete.Labels, complete.ResourceVersion
+	return nil
 }
 
 // warnOpen reports that a node accepted pods from the start.

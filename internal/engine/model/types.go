@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
@@ -379,7 +380,12 @@ func (c *OfferClass) before(d *OfferClass) bool {
 	if c.CapacityType != d.CapacityType {
 		return c.CapacityType < d.CapacityType
 	}
-	return c.ReservationID < d.ReservationID
+	if c.ReservationID != d.ReservationID {
+		return c.ReservationID < d.ReservationID
+	}
+	return slices.CompareFunc(c.further, d.further, func(a, b label.Requirement) int {
+		return strings.Compare(a.String(), b.String())
+	}) < 0
 }
 
 func (x *TypeIndex) newClass(o Offering) OfferClass {

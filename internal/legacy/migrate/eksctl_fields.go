@@ -37,7 +37,7 @@ var otherFields = map[string]Note{
 	"ssh": {Outcome: Impossible,
 		Text: "instances have no SSH key; use AWS Systems Manager with the required policy in the role, or add a key in spec.userData"},
 	"placement": {Outcome: Impossible,
-		Text: "spec.placementGroupSelector of the EC2NodeClass is accepted, but has no effect yet"},
+		Text: "set spec.placementGroupSelector of the EC2NodeClass to the placement group"},
 	"capacityReservation": {Outcome: Impossible,
 		Text: "spec.capacityReservationSelectorTerms of the EC2NodeClass is accepted, but has no effect yet"},
 	"instanceMarketOptions": {Outcome: Impossible, Text: "capacity blocks are not supported"},

@@ -45,9 +45,6 @@ func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts, expressions boo
 // Unlaunchable returns why no machine of the class could be launched in any cluster, in the words of the class's
 // conditions, or "". It is examine without what only AWS and the cluster know.
 func Unlaunchable(class *awsv1.EC2NodeClass) string {
-	if group := class.NotYetActedOnAt("spec.placementGroupSelector"); group != "" {
-		return group
-	}
 	// The reason shows whether the feature gate is off. Without a status it is assumed to be on.
 	expressions := class.Condition(awsv1.ConditionValidationSucceeded).Reason != awsv1.ReasonKubeletExpressionsDisabled
 	some := discovery.Facts{Name: "cluster", Endpoint: "https://cluster", CABundle: "Y2E=", ServiceCIDR: "10.100.0.0/16"}
@@ -87,7 +84,7 @@ func kubelet(expressions bool) func(*awsv1.EC2NodeClass, discovery.Facts) *findi
 func dependencies(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	var missing, unknown []string
 	for _, name := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady,
-		awsv1.ConditionInstanceProfileReady} {
+		awsv1.ConditionInstanceProfileReady, awsv1.ConditionPlacementGroupReady} {
 		switch c := class.Condition(name); {
 		case c.Reason == awsv1.ReasonInstanceProfileNotFound: // a dry run has set it, and is made again
 		case c.IsFalse():

@@ -89,7 +89,7 @@ func TestExamine(t *testing.T) {
 		}},
 	} {
 		class := awstest.Class(nil)
-		for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady} {
+		for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady, awsv1.ConditionPlacementGroupReady} {
 			class.StatusConditions().SetTrue(condition)
 		}
 		facts := cluster

@@ -188,7 +188,10 @@ func (r *Reconciler) discover(ctx context.Context, class *awsv1.EC2NodeClass, cl
 	if !show.Profile(profile, err) {
 		answered(awsv1.ConditionInstanceProfileReady, err)
 	}
-	show.Inert()
+	group, err := r.Sources.Placements.Find(ctx, class)
+	if show.Placement(group, err); err != nil {
+		failed = append(failed, err)
+	}
 	return errors.Join(append(failed, r.discoverReservations(ctx, class, show))...)
 }
 
@@ -201,14 +204,18 @@ func (r *Reconciler) due(class *awsv1.EC2NodeClass, condition string) bool {
 func (r *Reconciler) validate(ctx context.Context, class *awsv1.EC2NodeClass, cluster discovery.Facts) error {
 	r.warnUserDataSize(ctx, class, cluster)
 	found := examine(class, cluster, r.KubeletExpressions)
+	var err error
 	if found == nil {
-		var err error
+		if found, err = r.placement(ctx, class); err != nil {
+			return err
+		}
+	}
+	if found == nil {
 		if found, err = r.evaluated(ctx, class); err != nil {
 			return err
 		}
 	}
 	if found == nil {
-		var err error
 		if found, err = r.dryRunResult(ctx, class, cluster); err != nil {
 			return err
 		}

@@ -382,14 +382,3 @@ func TestUnknownTagPlaceholder(t *testing.T) {
 		class.Spec.Tags = map[string]string{"pool": "{{nodepool}}", "claim": "{{nodeclaim}}"}
 	}))
 }
-
-// TestNotActedOn checks that a placement group makes a class unready.
-func TestNotActedOn(t *testing.T) {
-	within(t, awssim.Options{}, func(ctx context.Context, w *world) {
-		class := w.reconciled(ctx)
-		expect(t, "a placement group", class, awsv1.ConditionPlacementGroupReady, "False NotYetActedOn")
-		expect(t, "a placement group", class, "Ready", "False UnhealthyDependents")
-	}, awstest.Class(func(class *awsv1.EC2NodeClass) {
-		class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
-	}))
-}

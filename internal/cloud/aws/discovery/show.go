@@ -134,12 +134,3 @@ func (s Show) Unanswered(condition string, err error) {
 		s.conditions().SetTrueWithReason(condition, ReasonCallRefused, "the previous result is used: "+err.Error())
 	}
 }
-
-// Inert writes the conditions of fields that are accepted and not supported yet.
-func (s Show) Inert() {
-	if group := s.Class.NotYetActedOnAt("spec.placementGroupSelector"); group != "" {
-		s.conditions().SetFalse(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn, group)
-		return
-	}
-	s.conditions().SetTrue(awsv1.ConditionPlacementGroupReady)
-}

@@ -48,11 +48,25 @@ func TestShow(t *testing.T) {
 		{"no role", awsv1.ConditionInstanceProfileReady, func(s Show) { s.Profile("", &RoleNotFoundError{"r"}) }, "False RoleNotFound spec.role"},
 		{"profile not read", awsv1.ConditionInstanceProfileReady, func(s Show) { s.Profile("p", nil); s.Profile("", throttled) },
 			"True InstanceProfileReady "},
-		{"no placement group", awsv1.ConditionPlacementGroupReady, func(s Show) { s.Inert() }, "True PlacementGroupReady "},
-		{"placement group", awsv1.ConditionPlacementGroupReady, func(s Show) {
-			s.Class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
-			s.Inert()
-		}, "False NotYetActedOn not supported yet"},
+		{"no placement group", awsv1.ConditionPlacementGroupReady, func(s Show) { s.Placement(nil, nil) }, "True PlacementGroupReady "},
+		{"placement group", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{ID: "pg-1"}, nil), "True PlacementGroupReady "},
+		{"no such placement group", awsv1.ConditionPlacementGroupReady, placed(nil, nil), "False PlacementGroupNotFound check the name or the id"},
+		{"placement group deleted", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{}, nil, nil, nil), "False PlacementGroupNotFound "},
+		{"placement group never read", awsv1.ConditionPlacementGroupReady, placed(nil, throttled), "False PlacementGroupResolutionFailed EC2 DescribeImages"},
+		{"placement group not read", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{}, nil, nil, throttled), "True PlacementGroupReady "},
+		{"placement group refused", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{}, nil, nil, denied),
+			"True CallRefused the previous result is used"},
+		{"placement group after a failure", awsv1.ConditionPlacementGroupReady, placed(nil, throttled, &PlacementGroup{}, nil),
+			"True PlacementGroupReady "},
+		{"placement group that was not supported", awsv1.ConditionPlacementGroupReady, func(s Show) {
+			s.conditions().SetFalse(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn, "not supported yet")
+			placed(nil, throttled)(s)
+		}, "False PlacementGroupResolutionFailed "},
+		{"selector changed, not read", awsv1.ConditionPlacementGroupReady, func(s Show) {
+			placed(&PlacementGroup{}, nil)(s)
+			s.Class.Generation++
+			placed(nil, throttled)(s)
+		}, "False PlacementGroupResolutionFailed "},
 		{"images refused", awsv1.ConditionAMIsReady, func(s Show) {
 			s.Images([]Image{foundImage}, nil)
 			s.Unanswered(awsv1.ConditionAMIsReady, denied)
@@ -91,6 +105,18 @@ func TestShow(t *testing.T) {
 			t.Errorf("%s: the reason is %s, want %s", test.name, c.Reason, want[1])
 		case !strings.Contains(c.Message, want[2]):
 			t.Errorf("%s: the message is %q, want %q in it", test.name, c.Message, want[2])
+		}
+	}
+}
+
+// placed shows results of Placements.Find, pairs of a group and an error, for a class that selects a group.
+func placed(results ...any) func(Show) {
+	return func(s Show) {
+		s.Class.Spec.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "pg"}
+		for i := 0; i < len(results); i += 2 {
+			group, _ := results[i].(*PlacementGroup)
+			err, _ := results[i+1].(error)
+			s.Placement(group, err)
 		}
 	}
 }

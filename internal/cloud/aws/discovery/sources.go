@@ -21,6 +21,8 @@ type EC2API interface {
 	DescribeImages(context.Context, *ec2.DescribeImagesInput, ...func(*ec2.Options)) (*ec2.DescribeImagesOutput, error)
 	DescribeCapacityReservations(context.Context, *ec2.DescribeCapacityReservationsInput,
 		...func(*ec2.Options)) (*ec2.DescribeCapacityReservationsOutput, error)
+	DescribePlacementGroups(context.Context, *ec2.DescribePlacementGroupsInput,
+		...func(*ec2.Options)) (*ec2.DescribePlacementGroupsOutput, error)
 }
 
 // SSMAPI has the methods of *ssm.Client that the package calls.
@@ -121,6 +123,8 @@ type Sources struct {
 	Addresses *Addresses
 	// Reservations finds capacity reservations.
 	Reservations *Reservations
+	// Placements finds placement groups.
+	Placements *Placements
 	// Calls makes the calls of all of them.
 	Calls *Caller
 }
@@ -150,7 +154,8 @@ func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error)
 		Profiles:  newProfiles(clients.IAM, calls, opts),
 		Cluster:   cluster,
 		Addresses: addresses, Reservations: newReservations(clients.EC2, calls, opts),
-		Calls: calls,
+		Placements: newPlacements(clients.EC2, calls, opts),
+		Calls:      calls,
 	}, nil
 }
 

@@ -42,6 +42,8 @@ type Class struct {
 	// PrefixDelegation means that the VPC CNI assigns IPv4 prefixes.
 	PrefixDelegation bool
 	Kubelet          Kubelet
+	// Placement is the placement group. ClassOf does not set it, because a class and its status do not have it.
+	Placement PlacementGroup
 }
 
 // Image is one resolved machine image and the instance types it is for.
@@ -166,6 +168,9 @@ func (c *Class) zones() []zone {
 	byName := map[string]*zone{}
 	var names []string
 	for _, subnet := range c.Subnets {
+		if c.Placement.Zone != "" && subnet.Zone != c.Placement.Zone {
+			continue
+		}
 		if byName[subnet.Zone] == nil {
 			byName[subnet.Zone] = &zone{name: subnet.Zone}
 			names = append(names, subnet.Zone)

@@ -13,8 +13,6 @@
 // reserved amounts, the EC2 User Guide for volume limits, DescribeInstanceTypes for the rest. Each function names its
 // own source.
 //
-// Not supported yet: placement groups (no type has their labels).
-//
 // The package is pure. It must not depend on the AWS SDK, a Kubernetes client or the pods. It starts no goroutine and
 // uses only the clock that is passed to it.
 package instance

@@ -77,8 +77,8 @@ func (c *Class) requirements(t *catalog.Type, f *family, region string) []cloud.
 	l.size(t)
 	l.devices(t)
 	l.has(awsv1.LabelInstanceTenancy, awsv1.TenancyDedicated, awsv1.TenancyDefault)
-	l.lacks(awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible,
-		awsv1.LabelPlacementGroupID, awsv1.LabelPlacementGroupPartition)
+	l.lacks(awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible)
+	l.placement(c.Placement)
 	return l
 }
 

@@ -42,13 +42,13 @@ func (a *TypeSet) Catalog(m *Market) []cloud.InstanceType {
 	types, avoided := make([]cloud.InstanceType, len(a.entries)), a.avoided(m)
 	for i := range a.entries {
 		types[i] = a.entries[i].instanceType
-		types[i].Offerings = a.entries[i].offerings(a.class, m)
+		types[i].Offerings = a.entries[i].offerings(a.class, a.placement, m)
 		avoid(types[i].Offerings, avoided)
 	}
 	return types
 }
 
-func (a *typeEntry) offerings(class string, m *Market) []cloud.Offering {
+func (a *typeEntry) offerings(class string, group PlacementGroup, m *Market) []cloud.Offering {
 	offerings := make([]cloud.Offering, 0, len(a.zones)*len(a.usage))
 	for i := range a.zones {
 		z := &a.zones[i]
@@ -56,11 +56,14 @@ func (a *typeEntry) offerings(class string, m *Market) []cloud.Offering {
 			price, known := m.price(a.instanceType.Name, z.name, capacityType)
 			offer := Offer{
 				CapacityType: capacityType, Type: a.instanceType.Name, Zone: z.name, Class: class, Subnets: z.subnets,
+				Group: group.ID,
 			}
 			offering := cloud.Offering{Zone: z.name, CapacityType: capacityType, Price: price, Available: known, Unpriced: !known,
 				Requirements: z.labels}
-			if until := m.Unavailable(offer); !until.IsZero() {
-				offering.Available, offering.RefusedAt, offering.RetryAt = false, until.Add(-UnavailableFor), until
+			refuse(&offering, m.Unavailable(offer))
+			if group.Partitions > 0 {
+				offerings = append(offerings, group.byPartition(offering, offer, m)...)
+				continue
 			}
 			offerings = append(offerings, offering)
 		}
@@ -69,7 +72,7 @@ func (a *typeEntry) offerings(class string, m *Market) []cloud.Offering {
 		return offerings
 	}
 	for i := range a.reserved {
-		offerings = append(offerings, a.reserved[i].offering(class, m))
+		offerings = append(offerings, a.reserved[i].offering(class, group.ID, m))
 	}
 	cloud.SortCatalog([]cloud.InstanceType{{Offerings: offerings}})
 	return offerings

@@ -77,7 +77,7 @@ func (a *typeEntry) unreserved() {
 }
 
 // offering returns the offering of a reservation at this moment.
-func (r *reservedOffering) offering(class string, m *Market) cloud.Offering {
+func (r *reservedOffering) offering(class, group string, m *Market) cloud.Offering {
 	o := cloud.Offering{Zone: r.Zone, CapacityType: karpv1.CapacityTypeReserved, ReservationID: r.ID, ReservationEnd: r.LeaveAt,
 		Requirements: r.labels}
 	if price, known := m.OnDemand(r.Type); known {
@@ -89,7 +89,7 @@ func (r *reservedOffering) offering(class string, m *Market) cloud.Offering {
 		(*labels)(&o.Requirements).has(awsv1.LabelInstanceTenancy, tenancy)
 	}
 	o.ReservationCount, o.Available = left, left > 0 && !r.Expiring
-	offer := Offer{CapacityType: o.CapacityType, Type: r.Type, Zone: r.Zone, Class: class, Subnets: r.subnets}
+	offer := Offer{CapacityType: o.CapacityType, Type: r.Type, Zone: r.Zone, Class: class, Group: group, Subnets: r.subnets}
 	if until := m.Unavailable(offer); !until.IsZero() {
 		o.Available, o.RefusedAt, o.RetryAt = false, until.Add(-UnavailableFor), until
 	}

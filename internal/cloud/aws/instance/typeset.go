@@ -15,11 +15,12 @@ import (
 // TypeSet holds the types that are compatible with one class, without offerings. It is immutable, and its results
 // are shared and must not be modified.
 type TypeSet struct {
-	class    string
-	zones    []zone
-	entries  []typeEntry
-	excluded map[string]string
-	images   map[string]string
+	class     string
+	zones     []zone
+	placement PlacementGroup
+	entries   []typeEntry
+	excluded  map[string]string
+	images    map[string]string
 	// resolved is by type, and nil if the class has no expressions.
 	resolved map[string]Resolved
 	failure  string
@@ -51,7 +52,7 @@ func NewTypeSet(types []catalog.Type, class *Class, settings *Settings, seen See
 	}
 	b := builder{class: class, settings: settings, family: familyOf(class.Family), reserved: reserved, zones: class.zones(), seen: seen,
 		formulas: newFormulas(class, settings)}
-	a := &TypeSet{class: class.Name, zones: b.zones, excluded: map[string]string{}, images: map[string]string{}}
+	a := &TypeSet{class: class.Name, zones: b.zones, placement: class.Placement, excluded: map[string]string{}, images: map[string]string{}}
 	if !b.formulas.none() {
 		a.resolved = map[string]Resolved{}
 	}
@@ -86,6 +87,9 @@ func (a *TypeSet) Resolved(typeName string) Resolved { return a.resolved[typeNam
 // reason. It is empty if all have results.
 func (a *TypeSet) Failure() string { return a.failure }
 
+// Placement returns the placement group that the types are for.
+func (a *TypeSet) Placement() PlacementGroup { return a.placement }
+
 // builder holds what all types of a class share.
 type builder struct {
 	class    *Class
@@ -99,7 +103,7 @@ type builder struct {
 
 // typeEntry returns one type, or why the class excludes it.
 func (b *builder) typeEntry(t *catalog.Type) (made typeEntry, image, why string) {
-	for _, check := range []func(*catalog.Type) string{b.refusesSystem, b.refusesFeatures, b.refusesInterfaces} {
+	for _, check := range []func(*catalog.Type) string{b.refusesSystem, b.refusesFeatures, b.refusesInterfaces, b.refusesPlacement} {
 		if why := check(t); why != "" {
 			return made, "", why
 		}

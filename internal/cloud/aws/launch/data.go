@@ -75,7 +75,7 @@ func (o *Order) template(s *Selection, v templateFor) (template, error) {
 		MetadataOptions:     metadataOptions(spec.MetadataOptions, o.Cluster.IPv6),
 		NetworkInterfaces:   o.interfaces(v),
 		MaintenanceOptions:  maintenance(o.Class),
-		Placement:           &ec2types.LaunchTemplatePlacementRequest{Tenancy: ec2types.Tenancy(s.Tenancy)},
+		Placement:           o.placement(s),
 		TagSpecifications: []ec2types.LaunchTemplateTagSpecificationRequest{{ResourceType: ec2types.ResourceTypeNetworkInterface,
 			Tags: ec2Tags(tags)}},
 	}

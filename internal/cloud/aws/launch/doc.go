@@ -41,7 +41,7 @@
 // keeps launch templates, which are named by a hash of their contents. ratelimiter.go keeps calls below EC2's rate
 // limits, batch.go collects similar calls, reads.go reads and terminates instances, name.go tags them.
 //
-// Capacity reservations and placement groups are not supported yet.
+// partition.go launches into placement groups. Capacity reservations are not supported yet.
 //
 // The package must not depend on how subnets, images or prices are found, nor on the API server beyond a RecordStore.
 package launch

@@ -11,6 +11,7 @@ import (
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
 const (
@@ -29,6 +30,9 @@ type Selection struct {
 	market ec2types.MarketType
 	// Tenancy is default or dedicated.
 	Tenancy string
+	// Placement is the placement group, and Partition the one that is requested, 0 if EC2 chooses.
+	Placement instance.PlacementGroup
+	Partition int
 	// Ways are available offerings, cheapest first.
 	Ways []cloud.Choice
 }

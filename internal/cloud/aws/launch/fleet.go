@@ -34,6 +34,12 @@ func newPlan(o *Order, region string) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.Placement = o.Placement; s.Placement.ID != "" {
+		if s.Partition, err = o.partition(s.Tenancy); err != nil {
+			return nil, err
+		}
+		s.Ways = oncePerPlace(s.Ways, s.Partition)
+	}
 	p := &plan{order: o, selection: s, templates: map[templateFor]template{}, tags: TagsOf(o.Class, poolOf(o.Claim), o.Cluster.Name)}
 	if p.selection.Ways = o.inConfigs(s.Ways); !o.varied(p.selection.Ways) {
 		return nil, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("types with the minValues of the claim's requirements need more than %d launch templates, the limit of EC2 for one fleet", mostConfigs)}

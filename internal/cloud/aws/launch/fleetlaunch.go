@@ -58,7 +58,12 @@ type fleetLaunch struct {
 
 // selection returns the capacity type and tenancy of the launch, without the ways.
 func (p *fleetLaunch) selection() *Selection {
-	return &Selection{CapacityType: p.requests[p.next].capacityType(), Tenancy: tenancyOf(cloud.NeedOf(p.order.Claim))}
+	s := &Selection{CapacityType: p.requests[p.next].capacityType(),
+		Tenancy: tenancyOf(cloud.NeedOf(p.order.Claim)), Placement: p.order.Placement}
+	if p.plan != nil {
+		s.Partition = p.plan.selection.Partition
+	}
+	return s
 }
 
 // outcome is the result of a fleet launch.

@@ -272,6 +272,7 @@ func (l *Launcher) succeed(s *pendingOrder, b launched) {
 	if b.hold.ID != "" {
 		l.opts.Reserved.Launched(b.hold.ID, b.id)
 	}
+	l.placements.noteLaunched(s.order.Placement, b.zone)
 	s.machine = l.machineFor(s.order, b)
 	close(s.done)
 }
@@ -311,6 +312,7 @@ func (l *Launcher) machineFor(o *Order, b launched) *cloud.Machine {
 	}
 	b.hold.addTo(m.Labels)
 	m.Labels[awsv1.LabelInstanceTenancy] = tenancy
+	o.labelPlacement(m.Labels)
 	if pool := poolOf(o.Claim); pool != "" {
 		m.Labels[karpv1.LabelNodePool] = pool
 	}

@@ -41,6 +41,8 @@ type showcase struct {
 	OpenReservations bool `json:"openReservations"`
 	// Left is the number of instances that a capacity reservation has room for, 2 if it is not given.
 	Left map[string]int `json:"left"`
+	// Placement is the placement group of the class.
+	Placement instance.PlacementGroup `json:"placement"`
 	// Prices are of a NodeOverlay, in USD per hour by type.
 	Prices map[string]float64 `json:"prices"`
 }
@@ -93,6 +95,7 @@ func ordered(t *testing.T, file *golden.File) (showcase, *Order) {
 	complete(class, s)
 	completeClaim(claim, s)
 	facts := instance.ClassOf(class)
+	facts.Placement = s.Placement
 	var types []catalog.Type
 	for _, name := range s.Types {
 		found, ok := catalog.Load().Type(name)
@@ -115,6 +118,7 @@ func ordered(t *testing.T, file *golden.File) (showcase, *Order) {
 		cluster.IPv6, cluster.ServiceCIDR, cluster.DNS = true, "fd12:3456::/108", "fd12:3456::a"
 	}
 	return s, &Order{Claim: claim, Class: class, Types: sold(s, set), Image: set.Image, Resolved: set.Resolved, Cluster: cluster,
+		Placement:        set.Placement(),
 		OpenReservations: s.OpenReservations || class.Annotations[awsv1.AnnotationOpenReservations] == "true"}
 }
 
@@ -313,8 +317,7 @@ func TestLaunchesIndex(t *testing.T) {
 // TestLaunchesShowEveryField checks that each field of a class, except those by which it finds what the status lists, is
 // set in a file.
 func TestLaunchesShowEveryField(t *testing.T) {
-	found := []string{"subnetSelectorTerms", "securityGroupSelectorTerms", "role", "instanceProfile",
-		"placementGroupSelector"}
+	found := []string{"subnetSelectorTerms", "securityGroupSelectorTerms", "role", "instanceProfile"}
 	shown := map[string]bool{}
 	for _, file := range golden.Read(t, "testdata") {
 		var class struct {

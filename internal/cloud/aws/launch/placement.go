@@ -19,12 +19,21 @@ type Placement struct {
 	Subnet string
 	// Groups are the IDs of its security groups, sorted.
 	Groups []string
+	// Group is the ID of its placement group, and Partition its partition, empty and 0 without one.
+	Group     string
+	Partition int
+	// Zone is its zone. Live is false if it has terminated or is terminating.
+	Zone string
+	Live bool
 }
 
 // placements caches EC2's information.
 type placements struct {
 	mu   sync.Mutex
 	last map[string]placed // by instance
+	// zones are the zones of the machines of cluster placement groups that were launched since the last complete list,
+	// by group.
+	zones map[string]string
 }
 
 type placed struct {
@@ -48,19 +57,22 @@ func (l *Launcher) Placement(ctx context.Context, providerID string) (Placement,
 	if err != nil {
 		return Placement{}, err
 	}
-	l.notePlacements([]ec2types.Instance{*i}, false)
+	l.placements.note([]ec2types.Instance{*i}, l.opts.Clock.Now(), false)
 	return placementOf(i), nil
 }
 
-// notePlacements stores the placements of instances. A complete list replaces the earlier ones.
-func (l *Launcher) notePlacements(instances []ec2types.Instance, complete bool) {
-	l.placements.mu.Lock()
-	defer l.placements.mu.Unlock()
-	if complete || l.placements.last == nil {
-		l.placements.last = map[string]placed{}
+// note stores the placements of instances. A complete list replaces the earlier ones.
+func (p *placements) note(instances []ec2types.Instance, now time.Time, complete bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if complete {
+		p.last, p.zones = nil, nil
+	}
+	if p.last == nil {
+		p.last = map[string]placed{}
 	}
 	for i := range instances {
-		l.placements.last[aws.ToString(instances[i].InstanceId)] = placed{placementOf(&instances[i]), l.opts.Clock.Now()}
+		p.last[aws.ToString(instances[i].InstanceId)] = placed{placementOf(&instances[i]), now}
 	}
 }
 
@@ -70,5 +82,10 @@ func placementOf(i *ec2types.Instance) Placement {
 		p.Groups = append(p.Groups, aws.ToString(group.GroupId))
 	}
 	slices.Sort(p.Groups)
+	if i.Placement != nil {
+		p.Group, p.Partition = aws.ToString(i.Placement.GroupId), int(aws.ToInt32(i.Placement.PartitionNumber))
+		p.Zone = aws.ToString(i.Placement.AvailabilityZone)
+	}
+	p.Live = !isTerminating(i)
 	return p
 }

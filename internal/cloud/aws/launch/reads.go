@@ -222,7 +222,7 @@ func (l *Launcher) Machines(ctx context.Context) ([]cloud.Machine, error) {
 	slices.SortFunc(instances, func(a, b ec2types.Instance) int {
 		return strings.Compare(aws.ToString(a.InstanceId), aws.ToString(b.InstanceId))
 	})
-	l.notePlacements(instances, true)
+	l.placements.note(instances, l.opts.Clock.Now(), true)
 	owners, claimants := ownersOf(instances, records), claimantsOf(records)
 	var machines []cloud.Machine
 	for i := range instances {
@@ -290,6 +290,7 @@ func machineOf(i *ec2types.Instance, withoutReservations bool) *cloud.Machine {
 		if tenancy := string(i.Placement.Tenancy); tenancy != "" {
 			labels[awsv1.LabelInstanceTenancy] = tenancy
 		}
+		labelPlaced(labels, i.Placement)
 	}
 	b.hold.addTo(labels)
 	return &cloud.Machine{

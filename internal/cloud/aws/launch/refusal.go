@@ -104,6 +104,7 @@ var reasons = []struct{ part, with, reason string }{
 	{"InternalError", "", "InternalError"},
 	{"not eligible for Free Tier", "", "FreeTierIneligible"},
 	{"MaxFleetCountExceeded", "", "FleetQuotaExceeded"},
+	{"InvalidPlacementGroup.Unknown", "", awsv1.ReasonPlacementGroupNotFound},
 	{"PendingVerification", "", "AccountPendingVerification"},
 	{"MaxSpotInstanceCountExceeded", "", "SpotQuotaExceeded"},
 	{"VcpuLimitExceeded", "", "VCPULimitExceeded"},
@@ -216,6 +217,11 @@ func markUnavailable(u *instance.Unavailable, refusals []ec2types.CreateFleetErr
 		case code == codeNoAddresses && subnet != "":
 			u.MarkSubnet(subnet)
 		case !slices.Contains(sellOutCodes, code) || typeName == "" || zone == "":
+		case s.Placement.ID != "":
+			if code == "Unsupported" || s.Tenancy == awsv1.TenancyDedicated {
+				offer.Class = class
+			}
+			markPlacement(u, offer, aws.ToString(r.ErrorMessage), s)
 		case code == "Unsupported" || code == "UnfulfillableCapacity" || s.Tenancy == awsv1.TenancyDedicated:
 			offer.Class = class
 			u.Mark(offer)
