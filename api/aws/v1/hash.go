@@ -44,6 +44,7 @@ type hashedSpec struct {
 	AssociatePublicIPAddress string // true, false or unset
 	Context                  string
 	PrefixDelegation         bool
+	VolumeSizes              map[string]string // expressions by device
 }
 
 type hashedBlockDevice struct {
@@ -94,6 +95,7 @@ func (c *EC2NodeClass) hashed() hashedSpec {
 		Context:                  value(spec.Context),
 		PrefixDelegation:         c.PrefixDelegation(),
 	}
+	hashed.VolumeSizes, _ = c.VolumeSizes() // an invalid annotation has no effect, and a condition reports it
 	if len(spec.Tags) > 0 {
 		hashed.Tags = maps.Clone(spec.Tags)
 	}

@@ -138,6 +138,7 @@ func TestHashSeesEveryListedField(t *testing.T) {
 		seen[hash] = test.name
 	}
 	for annotation, changes := range map[string]bool{AnnotationPrefixDelegation + "=true": true, AnnotationPrefixDelegation + "=false": false,
+		AnnotationVolumeSize + "=/dev/xvda=20 + vcpus": true, AnnotationVolumeSize + "=": false,
 		AnnotationOpenReservations + "=true": false} {
 		class := hashedClass()
 		key, value, _ := strings.Cut(annotation, "=")

@@ -97,6 +97,10 @@ const (
 	// (ENABLE_PREFIX_DELEGATION), so that each type has as many pods as EKS recommends for it. "false" is the default.
 	// Only this implementation defines it.
 	AnnotationPrefixDelegation = "karpenter-go.github.io/prefix-delegation"
+	// AnnotationVolumeSize, on a class, has CEL expressions for the sizes of its EBS volumes in GiB by instance type, as
+	// DEVICE=EXPRESSION separated by semicolons or lines, such as /dev/xvda=20 + 2 * vcpus. They replace volumeSize of
+	// spec.blockDeviceMappings. Only this implementation defines it.
+	AnnotationVolumeSize = "karpenter-go.github.io/volume-size"
 )
 
 // FinalizerTermination keeps a class in the API until no claim uses it and the AWS resources created for it are

@@ -1,11 +1,14 @@
 package class
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/expression"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
 // annotationValues are the values of annotations of classes that only this project defines.
@@ -23,6 +26,26 @@ func annotations(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 	for _, a := range annotationValues {
 		if value, set := class.Annotations[a.key]; set && !slices.Contains(a.values, value) {
 			return wrong(awsv1.ReasonInvalidAnnotation, "metadata.annotations[%s]: is %q, want %s", a.key, value, strings.Join(a.values, " or "))
+		}
+	}
+	return volumeSizes(class)
+}
+
+// volumeSizes checks the expressions for sizes of volumes.
+func volumeSizes(class *awsv1.EC2NodeClass) *finding {
+	sizes, err := class.VolumeSizes()
+	if err != nil {
+		return wrong(awsv1.ReasonInvalidAnnotation, "%s", err)
+	}
+	devices := launch.VolumeDevices(class)
+	for _, device := range slices.Sorted(maps.Keys(sizes)) {
+		if !slices.Contains(devices, device) {
+			return wrong(awsv1.ReasonInvalidAnnotation, "metadata.annotations[%s]: names the device %s, and the class has the EBS volumes [%s]; "+
+				"name one of these, or add the device to spec.blockDeviceMappings", awsv1.AnnotationVolumeSize, device, strings.Join(devices, " "))
+		}
+		if _, err := expression.Compile(sizes[device]); err != nil {
+			return wrong(awsv1.ReasonInvalidAnnotation, "metadata.annotations[%s]: %s=%s is no size in GiB nor an expression of it: %s",
+				awsv1.AnnotationVolumeSize, device, sizes[device], err)
 		}
 	}
 	return nil

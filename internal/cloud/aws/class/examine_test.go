@@ -12,6 +12,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/testing/awstest"
 )
 
+func annotated(key, value string) func(*awsv1.EC2NodeClass) {
+	return func(c *awsv1.EC2NodeClass) { c.Annotations = map[string]string{key: value} }
+}
+
 func TestExamine(t *testing.T) {
 	cluster := discovery.Facts{Name: "sandbox", Version: "1.36", Endpoint: "https://e", CABundle: "UEVN", ServiceCIDR: "10.100.0.0/16"}
 	text := func(s string) *string { return &s }
@@ -49,6 +53,15 @@ func TestExamine(t *testing.T) {
 		{name: "an annotation", change: func(c *awsv1.EC2NodeClass) {
 			c.Annotations = map[string]string{awsv1.AnnotationPrefixDelegation: "yes"}
 		}, want: "False InvalidAnnotation karpenter-go.github.io/prefix-delegation"},
+		{name: "sizes of volumes", change: annotated(awsv1.AnnotationVolumeSize, "/dev/xvda = 20 + 2 * vcpus;\n")},
+		{name: "a size of another device", change: annotated(awsv1.AnnotationVolumeSize, "/dev/xvdb=20"),
+			want: "False InvalidAnnotation names the device /dev/xvdb, and the class has the EBS volumes [/dev/xvda]"},
+		{name: "a size that is no expression", change: annotated(awsv1.AnnotationVolumeSize, "/dev/xvda=20Gi"),
+			want: "False InvalidAnnotation /dev/xvda=20Gi is no size in GiB nor an expression of it: 1:3: Syntax error"},
+		{name: "a size without a device", change: annotated(awsv1.AnnotationVolumeSize, "20 + vcpus"),
+			want: `False InvalidAnnotation has "20 + vcpus", want one DEVICE=EXPRESSION`},
+		{name: "two sizes of a device", change: annotated(awsv1.AnnotationVolumeSize, "/dev/xvda=20;/dev/xvda=30"),
+			want: `False InvalidAnnotation has "/dev/xvda=30", want one DEVICE=EXPRESSION`},
 		{name: "kubelet", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Kubelet = &awsv1.KubeletConfiguration{ClusterDNS: []string{"here"}}
 		}, want: "False InvalidKubeletConfiguration clusterDNS"},

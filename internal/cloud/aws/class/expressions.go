@@ -37,12 +37,16 @@ func plainValue(e awsv1.Expression) string {
 // evaluated returns the first expression that has no valid result for a type of the class. The conditions of discovery
 // must be true, because types depend on them.
 func (r *Reconciler) evaluated(ctx context.Context, class *awsv1.EC2NodeClass) (*finding, error) {
-	if r.Evaluate == nil || len(class.Spec.Kubelet.Expressions()) == 0 {
+	_, sizes := class.Annotations[awsv1.AnnotationVolumeSize]
+	if r.Evaluate == nil || !sizes && len(class.Spec.Kubelet.Expressions()) == 0 {
 		return nil, nil
 	}
 	failure, err := r.Evaluate(ctx, class)
 	if err != nil || failure == "" {
 		return nil, err
 	}
-	return wrong(awsv1.ReasonKubeletExpressionEvaluationFailed, "%s", strings.TrimSpace(failure)), nil
+	if strings.HasPrefix(failure, "metadata.annotations") {
+		return wrong(awsv1.ReasonInvalidAnnotation, "%s", failure), nil
+	}
+	return wrong(awsv1.ReasonKubeletExpressionEvaluationFailed, "%s", failure), nil
 }

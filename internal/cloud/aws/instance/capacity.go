@@ -89,24 +89,32 @@ func (c *Class) storage(t *catalog.Type, f *family) int64 {
 		return t.StorageGB() * gB
 	}
 	for _, v := range c.Volumes {
-		if v.Root && v.Bytes > 0 {
-			return v.Bytes
+		if v.Root && c.bytes(v) > 0 {
+			return c.bytes(v)
 		}
 	}
 	if f.name == awsv1.FamilyCustom {
-		if n := len(c.Volumes); n > 0 && c.Volumes[n-1].Bytes > 0 {
-			return c.Volumes[n-1].Bytes
+		if n := len(c.Volumes); n > 0 && c.bytes(c.Volumes[n-1]) > 0 {
+			return c.bytes(c.Volumes[n-1])
 		}
 		return unsetStorage
 	}
 	for _, volumes := range [][]Volume{c.Volumes, f.volumes} {
 		for _, v := range volumes {
-			if v.Device == f.ephemeral && v.Bytes > 0 {
-				return v.Bytes
+			if v.Device == f.ephemeral && c.bytes(v) > 0 {
+				return c.bytes(v)
 			}
 		}
 	}
 	return unsetStorage
+}
+
+// bytes returns the size of a volume in bytes.
+func (c *Class) bytes(v Volume) int64 {
+	if size := c.Sizes[v.Device]; size > 0 {
+		return size
+	}
+	return v.Bytes
 }
 
 // special reports whether the type has devices that determine its price, or is a whole host.

@@ -41,7 +41,11 @@ type Class struct {
 	Reservations []Reservation
 	// PrefixDelegation means that the VPC CNI assigns IPv4 prefixes.
 	PrefixDelegation bool
-	Kubelet          Kubelet
+	// VolumeSizes are CEL expressions for sizes of volumes in GiB, by device. Sizes are their results for one type, in
+	// bytes.
+	VolumeSizes map[string]string
+	Sizes       map[string]int64
+	Kubelet     Kubelet
 	// Placement is the placement group. ClassOf does not set it, because a class and its status do not have it.
 	Placement PlacementGroup
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/expression"
 )
@@ -17,6 +18,8 @@ import (
 type Resolved struct {
 	// KubeReserved and SystemReserved are amounts in the order of the resources, such as cpu=120m,memory=272Mi.
 	KubeReserved, SystemReserved string
+	// Volumes are sizes in GiB in the order of the devices, such as /dev/xvda=120.
+	Volumes string
 }
 
 // Entries returns the amounts in one of the texts by resource.
@@ -42,13 +45,13 @@ type formula struct {
 
 // formulas are the expressions of a class.
 type formulas struct {
-	pods, kube, system []*formula // at most one for the number of pods
+	pods, kube, system, volumes []*formula // at most one for the number of pods
 	// failure is the first expression without a valid result, with the type.
 	failure string
 }
 
 func newFormulas(class *Class, settings *Settings) formulas {
-	var f formulas
+	f := formulas{volumes: settings.compiled("metadata.annotations["+awsv1.AnnotationVolumeSize+"]", class.VolumeSizes)}
 	if !settings.KubeletExpressions {
 		return f
 	}
@@ -83,7 +86,9 @@ func (s *Settings) compiled(field string, texts map[string]string) []*formula {
 	return list
 }
 
-func (f *formulas) none() bool { return len(f.pods) == 0 && len(f.kube) == 0 && len(f.system) == 0 }
+func (f *formulas) none() bool {
+	return len(f.pods) == 0 && len(f.kube) == 0 && len(f.system) == 0 && len(f.volumes) == 0
+}
 
 // number evaluates an expression. It returns false if it has no result that is at least least.
 func (f *formulas) number(of *formula, v expression.Variables, least int64) (result int64, ok bool) {
@@ -132,7 +137,39 @@ func (b *builder) resolve(t *catalog.Type) (*Class, *reservations, Resolved) {
 	var made Resolved
 	reserved.kube, made.KubeReserved = b.reserve(b.formulas.kube, v, reserved.kube)
 	reserved.system, made.SystemReserved = b.reserve(b.formulas.system, v, reserved.system)
+	class.Sizes, made.Volumes = b.sizes(v)
 	return &class, &reserved, made
+}
+
+const (
+	// volumeStep is the multiple in GiB that sizes are rounded up to, so that types of similar size share a launch template.
+	volumeStep = 10
+	// mostVolume is the size in GiB of the largest EBS volume
+	// (https://docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html).
+	mostVolume = 65536
+)
+
+// sizes returns the sizes of volumes in bytes by device, and these in GiB as text.
+func (b *builder) sizes(v expression.Variables) (bytes map[string]int64, text string) {
+	if len(b.formulas.volumes) == 0 {
+		return nil, ""
+	}
+	bytes = map[string]int64{}
+	var pairs []string
+	for _, of := range b.formulas.volumes {
+		n, ok := b.formulas.number(of, v, 1)
+		if !ok {
+			continue
+		}
+		if n > mostVolume {
+			b.formulas.fail(of, v, fmt.Sprintf("the result is %d GiB, want %d or less", n, mostVolume))
+			continue
+		}
+		n = min(roundUp(n, volumeStep), mostVolume)
+		bytes[of.name] = n * giB
+		pairs = append(pairs, of.name+"="+strconv.FormatInt(n, 10))
+	}
+	return bytes, strings.Join(pairs, ",")
 }
 
 // reserve returns the reserved amounts, in the units of cloud.InstanceType, with the results of expressions, and these as

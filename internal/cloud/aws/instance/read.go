@@ -20,6 +20,7 @@ func ClassOf(class *awsv1.EC2NodeClass) Class {
 		PrefixDelegation:   class.PrefixDelegation(),
 		Kubelet:            kubeletOf(spec.Kubelet),
 	}
+	c.VolumeSizes, _ = class.VolumeSizes() // an invalid annotation has no effect, and a condition reports it
 	if options := spec.CPUOptions; options != nil && options.NestedVirtualization != nil {
 		c.NestedVirtualization = *options.NestedVirtualization == awsv1.Enabled
 	}

@@ -70,7 +70,7 @@ func (o *Order) template(s *Selection, v templateFor) (template, error) {
 		ImageId:             aws.String(v.image),
 		UserData:            aws.String(base64.StdEncoding.EncodeToString(user)),
 		IamInstanceProfile:  &ec2types.LaunchTemplateIamInstanceProfileSpecificationRequest{Name: aws.String(o.Class.Status.InstanceProfile)},
-		BlockDeviceMappings: blockDevices(spec.BlockDeviceMappings, o.Class.Family()),
+		BlockDeviceMappings: sized(blockDevices(spec.BlockDeviceMappings, o.Class.Family()), v.resolved.Volumes),
 		Monitoring:          &ec2types.LaunchTemplatesMonitoringRequest{Enabled: aws.Bool(spec.DetailedMonitoring != nil && *spec.DetailedMonitoring)},
 		MetadataOptions:     metadataOptions(spec.MetadataOptions, o.Cluster.IPv6),
 		NetworkInterfaces:   o.interfaces(v),

@@ -98,6 +98,9 @@ func TestPlanIsNode(t *testing.T) {
 			"prefixes": func(c *awsv1.EC2NodeClass) {
 				c.Annotations = map[string]string{awsv1.AnnotationPrefixDelegation: "true"}
 			},
+			"sizes of volumes": func(c *awsv1.EC2NodeClass) {
+				c.Annotations = map[string]string{awsv1.AnnotationVolumeSize: imageFamilies[family].volume + "=20 + 2 * vcpus + max_pods / 10"}
+			},
 			"expressions": func(c *awsv1.EC2NodeClass) {
 				c.Spec.Kubelet = &awsv1.KubeletConfiguration{
 					MaxPods: &pods,
