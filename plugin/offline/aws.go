@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ const refreshEvery = 15 * time.Minute
 type awsPrices struct {
 	showcase *aws.OfflineCatalog
 	opts     aws.OfflineOptions
+	clients  aws.Clients
 	asked    time.Time
 }
 
@@ -42,6 +44,7 @@ func (l *Cluster) stockAWS(ctx context.Context, o *Manifests, live bool) (*captu
 		return nil, err
 	}
 	o.observeMemory(showcase)
+	l.countReservations(ctx, o, showcase)
 	list := newSaleOfAWS(showcase.Source())
 	for _, name := range o.classNamesOfAWS() {
 		list.Catalogs = append(list.Catalogs, o.stockOf(showcase, name, live))
@@ -173,13 +176,49 @@ func (l *Cluster) showcaseOf(ctx context.Context, o *Manifests) (*aws.OfflineCat
 	}
 	cfg, err := aws.ConfigIn(ctx, "karpenter.sh-"+l.Version, opts.Region)
 	if err == nil {
-		err = l.aws.showcase.Refresh(ctx, aws.ClientsOf(cfg))
+		l.aws.clients = aws.ClientsOf(cfg)
+		err = l.aws.showcase.Refresh(ctx, l.aws.clients)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; without --cloud-provider=aws types and prices are those built in", err)
 	}
 	l.aws.asked = time.Now()
 	return l.aws.showcase, nil
+}
+
+// countReservations reads the room in the capacity reservations that classes select, with --cloud-provider=aws. The
+// status of a class does not contain it. A class of a file gets those that AWS finds. What remains unknown is recorded.
+func (l *Cluster) countReservations(ctx context.Context, o *Manifests, showcase *aws.OfflineCatalog) {
+	for _, name := range o.classNamesOfAWS() {
+		found := o.classesOfAWS[name]
+		if found.object == nil || len(found.object.Spec.CapacityReservationSelectorTerms) == 0 {
+			continue
+		}
+		why := "--cloud-provider=aws reads it"
+		if l.CloudProvider == "aws" {
+			list, err := showcase.CountReservations(ctx, l.aws.clients, found.object)
+			if err == nil {
+				if !found.live {
+					found.object.Status.CapacityReservations = list
+				}
+				continue
+			}
+			why = OneLine(err)
+		}
+		o.reserved = append(o.reserved, unknownRoom(found, showcase.Uncounted(found.object), why)...)
+	}
+}
+
+// unknownRoom returns the assumption about the reservations of a class of which the room is not known.
+func unknownRoom(class classOfAWS, ids []string, why string) []string {
+	name := awsv1.Kind + " " + class.object.Name
+	switch {
+	case len(ids) > 0:
+		return []string{fmt.Sprintf("%s: the room in %s is not known: taken to be used up; %s", name, strings.Join(ids, ", "), why)}
+	case !class.live && len(class.object.Status.CapacityReservations) == 0:
+		return []string{fmt.Sprintf("%s: the capacity reservations that it selects are not known: taken to be none; %s", name, why)}
+	}
+	return nil
 }
 
 // regionOfAWS returns the region of the cluster, from the first of these sources: the subnets of its classes, its

@@ -54,6 +54,9 @@ func (o *Manifests) complete(now time.Time, p Policy) error {
 			c.Types = cloud.WithoutReserved(c.Types)
 		}
 	}
+	if on.On(gates.ReservedCapacity) {
+		o.assumed = append(o.assumed, o.reserved...)
+	}
 	o.assumed = append(o.assumed, notes...)
 	o.podRules, o.prices = p.PodRules, p.prices
 	if o.options != nil && p.PriceFile == "" {

@@ -100,6 +100,8 @@ type remarks struct {
 	// assumed lists the assumptions of the answer, and missing those about objects that are not among the files.
 	assumed []string
 	missing []Missing
+	// reserved lists the assumptions about capacity reservations, which matter if the feature gate is on.
+	reserved []string
 	// warned are warnings that an API server would give about objects of files.
 	warned notices
 	// denied are the kinds that the user may not read, and deniedUser is the user's name; "" if it is unknown.

@@ -45,6 +45,8 @@ type OfflineCatalog struct {
 	opts   OfflineOptions
 	memory *instance.Memory
 	prices *instance.Prices
+	// reserved has the counts of CountReservations.
+	reserved *instance.Reserved
 	// programs are the compiled expressions. The feature gate for them is taken to be on.
 	programs *expression.Cache
 
@@ -57,7 +59,8 @@ type OfflineCatalog struct {
 
 // NewOfflineCatalog returns a OfflineCatalog with the embedded data.
 func NewOfflineCatalog(opts OfflineOptions) *OfflineCatalog {
-	s := &OfflineCatalog{opts: opts, memory: instance.NewMemory(), programs: expression.NewCache(time.Now), prices: instance.NewPrices(opts.Region, catalog.Load())}
+	s := &OfflineCatalog{opts: opts, memory: instance.NewMemory(), reserved: instance.NewReserved(time.Now), programs: expression.NewCache(time.Now),
+		prices: instance.NewPrices(opts.Region, catalog.Load())}
 	s.setTypes(catalog.Load().Types)
 	return s
 }
@@ -155,7 +158,7 @@ func (s *OfflineCatalog) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceTyp
 		return nil, &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name},
 			Reason: awsv1.ReasonKubeletExpressionEvaluationFailed, Message: failure}
 	}
-	market := &instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot,
+	market := &instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot, Left: s.reserved.Left,
 		Unavailable: func(instance.Offer) time.Time { return time.Time{} }}
 	if facts.Family.Windows() { // AWS is not asked for these prices
 		windows := instance.NewWindowsPrices(s.opts.Region, s.prices, s.typeOf)

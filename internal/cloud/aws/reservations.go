@@ -21,17 +21,22 @@ const (
 
 // counted records how many instances capacity reservations have room for.
 func (p *Provider) counted(found discovery.FoundReservations) {
+	p.reserved.Read(countedOf(found), found.AskedAt)
+	p.refused()
+	if p.opts.Observer.Reservations != nil {
+		p.opts.Observer.Reservations(p.reserved.Counts())
+	}
+}
+
+// countedOf returns the counts in a result.
+func countedOf(found discovery.FoundReservations) []instance.CountedReservation {
 	list := make([]instance.CountedReservation, len(found.List))
 	for i := range found.List {
 		r := &found.List[i]
 		list[i] = instance.CountedReservation{ID: r.ID, Type: r.InstanceType, Zone: r.AvailabilityZone, Tenancy: r.Tenancy,
 			Available: r.Available, Total: r.Total}
 	}
-	p.reserved.Read(list, found.AskedAt)
-	p.refused()
-	if p.opts.Observer.Reservations != nil {
-		p.opts.Observer.Reservations(p.reserved.Counts())
-	}
+	return list
 }
 
 // recount reads the counts of the class's reservations if they are not known, so that a controller that has just

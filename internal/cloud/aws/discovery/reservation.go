@@ -45,12 +45,13 @@ type FoundReservations struct {
 type Reservations struct {
 	api   EC2API
 	calls *Caller
-	opts  Options
+	now   func() time.Time
 	found *cache[string, FoundReservations] // by query
 }
 
-func newReservations(api EC2API, calls *Caller, opts Options) *Reservations {
-	return &Reservations{api: api, calls: calls, opts: opts, found: newCache[string, FoundReservations](opts.Now)}
+// NewReservations returns a Reservations without results.
+func NewReservations(api EC2API, calls *Caller, now func() time.Time) *Reservations {
+	return &Reservations{api: api, calls: calls, now: now, found: newCache[string, FoundReservations](now)}
 }
 
 const (
@@ -73,7 +74,7 @@ func (r *Reservations) Fresh(ctx context.Context, class *awsv1.EC2NodeClass) (Fo
 func (r *Reservations) find(ctx context.Context, class *awsv1.EC2NodeClass, lifetime time.Duration) (FoundReservations, error) {
 	terms := class.Spec.CapacityReservationSelectorTerms
 	if len(terms) == 0 {
-		return FoundReservations{AskedAt: r.opts.Now()}, nil
+		return FoundReservations{AskedAt: r.now()}, nil
 	}
 	ids, queries := reservationQueries(terms)
 	found, err := r.ask(ctx, ids, queries, lifetime)
@@ -88,7 +89,7 @@ func (r *Reservations) find(ctx context.Context, class *awsv1.EC2NodeClass, life
 func (r *Reservations) ByID(ctx context.Context, ids []string) (FoundReservations, error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	if len(ids) == 0 {
-		return FoundReservations{AskedAt: r.opts.Now()}, nil
+		return FoundReservations{AskedAt: r.now()}, nil
 	}
 	found, err := r.ask(ctx, ids, nil, freshFor)
 	if err != nil {
@@ -101,7 +102,7 @@ func (r *Reservations) ByID(ctx context.Context, ids []string) (FoundReservation
 func (r *Reservations) ask(ctx context.Context, ids []string, queries []query, lifetime time.Duration) (FoundReservations, error) {
 	key := fmt.Sprint(ids, queries)
 	r.found.forget(func(other string, found FoundReservations) bool {
-		return other == key && r.opts.Now().Sub(found.AskedAt) >= lifetime
+		return other == key && r.now().Sub(found.AskedAt) >= lifetime
 	})
 	return r.found.value(ctx, key, reservationsFor, func(ctx context.Context) (FoundReservations, error) {
 		return r.describe(ctx, ids, queries)
@@ -109,7 +110,7 @@ func (r *Reservations) ask(ctx context.Context, ids []string, queries []query, l
 }
 
 func (r *Reservations) describe(ctx context.Context, ids []string, queries []query) (FoundReservations, error) {
-	found := FoundReservations{AskedAt: r.opts.Now()}
+	found := FoundReservations{AskedAt: r.now()}
 	byID := map[string]Reservation{}
 	if err := r.named(ctx, ids, byID); err != nil {
 		return FoundReservations{}, err

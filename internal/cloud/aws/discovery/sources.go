@@ -153,7 +153,7 @@ func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error)
 		Images:    newImages(clients.EC2, newParameters(clients.SSM, calls, opts), calls, opts),
 		Profiles:  newProfiles(clients.IAM, calls, opts),
 		Cluster:   cluster,
-		Addresses: addresses, Reservations: newReservations(clients.EC2, calls, opts),
+		Addresses: addresses, Reservations: NewReservations(clients.EC2, calls, opts.Now),
 		Placements: newPlacements(clients.EC2, calls, opts),
 		Calls:      calls,
 	}, nil
