@@ -78,6 +78,16 @@ func TestSimulateReservations(t *testing.T) {
 			t.Errorf("%s: it prints %q, want %q", c.name, progress, c.says)
 		}
 	}
+	// A dedicated reservation is for pools that allow no other tenancy.
+	own := sim.AddReservation(awssim.CapacityReservation{Type: "m6g.large", Zone: "us-east-1b", Criteria: "targeted", Total: 3, Tenancy: "dedicated"})
+	class = strings.Replace(class, id, own, 1) + awsStatusYAML
+	for tenancy, want := range map[string]int{"dedicated": 3, "default": 0, "dedicated, default": 0} {
+		asks := pool + "      - {key: karpenter.k8s.aws/instance-tenancy, operator: In, values: [" + tenancy + "]}\n"
+		folder := files(t, map[string]string{"pool.yaml": asks, "class.yaml": class, "web.yaml": web})
+		if got := capacityTypes(simulateJSON(t, "-f", folder, "--cloud-provider=aws")); got["reserved"] != want {
+			t.Errorf("tenancy %s: %v, want %d reserved", tenancy, got, want)
+		}
+	}
 	noAWS(t)
 	if got := capacityTypes(simulateJSON(t, "-f", capture)); got["reserved"] != 2 {
 		t.Errorf("from the capture: %v, want 2 reserved", got)

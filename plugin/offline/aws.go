@@ -17,6 +17,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cluster/capture"
 )
@@ -47,7 +48,7 @@ func (l *Cluster) stockAWS(ctx context.Context, o *Manifests, live bool) (*captu
 	l.countReservations(ctx, o, showcase)
 	list := newSaleOfAWS(showcase.Source())
 	for _, name := range o.classNamesOfAWS() {
-		list.Catalogs = append(list.Catalogs, o.stockOf(showcase, name, live))
+		list.Catalogs = append(list.Catalogs, byTenancy(o.pools, o.stockOf(showcase, name, live))...)
 	}
 	for _, p := range o.pools {
 		if ref := classOf(p.object); ref.Group == awsv1.Group && ref.Kind != awsv1.Kind {
@@ -184,6 +185,35 @@ func (l *Cluster) showcaseOf(ctx context.Context, o *Manifests) (*aws.OfflineCat
 	}
 	l.aws.asked = time.Now()
 	return l.aws.showcase, nil
+}
+
+// byTenancy returns the offerings of a class, and individually those of its pools that can use its capacity reservations
+// of dedicated tenancy, if it has any.
+func byTenancy(pools []sourced[*karpv1.NodePool], stock capture.PriceListEntry) []capture.PriceListEntry {
+	shared := stock
+	shared.Types = aws.ForTenancyOf(&karpv1.NodePool{}, stock.Types)
+	list := []capture.PriceListEntry{shared}
+	for _, p := range pools {
+		if ref := classOf(p.object); ref.Group != awsv1.Group || ref.Name != stock.Class {
+			continue
+		}
+		if types := aws.ForTenancyOf(p.object, stock.Types); reserved(types) > reserved(shared.Types) {
+			list = append(list, capture.PriceListEntry{Pools: []string{p.object.Name}, Types: types})
+		}
+	}
+	return list
+}
+
+// reserved counts the reserved offerings.
+func reserved(types []cloud.InstanceType) (n int) {
+	for i := range types {
+		for j := range types[i].Offerings {
+			if types[i].Offerings[j].CapacityType == karpv1.CapacityTypeReserved {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // countReservations reads the room in the capacity reservations that classes select, with --cloud-provider=aws. The

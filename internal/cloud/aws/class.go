@@ -166,5 +166,5 @@ func (p *Provider) Catalog(ctx context.Context, pool *karpv1.NodePool) ([]cloud.
 	if err != nil {
 		return nil, fmt.Errorf("listing the instance types of pool %q: %w", pool.Name, err)
 	}
-	return offered.types, nil
+	return ForTenancyOf(pool, offered.types), nil
 }

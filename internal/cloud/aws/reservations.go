@@ -8,8 +8,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
 
 const (
@@ -37,6 +40,28 @@ func countedOf(found discovery.FoundReservations) []instance.CountedReservation 
 			Available: r.Available, Total: r.Total}
 	}
 	return list
+}
+
+// ForTenancyOf returns the types without the capacity reservations of dedicated tenancy, unless the pool allows no other
+// tenancy: its machines would be refused there. Types without such reservations are not copied.
+func ForTenancyOf(pool *karpv1.NodePool, types []cloud.InstanceType) []cloud.InstanceType {
+	dedicated := func(o cloud.Offering) bool {
+		return o.CapacityType == karpv1.CapacityTypeReserved && slices.ContainsFunc(o.Requirements, func(r cloud.Requirement) bool {
+			return r.Key == awsv1.LabelInstanceTenancy && slices.Equal(r.Values, []string{awsv1.TenancyDedicated})
+		})
+	}
+	any := func(t cloud.InstanceType) bool { return slices.ContainsFunc(t.Offerings, dedicated) }
+	need := cloud.NeedOf(&karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{Requirements: pool.Spec.Template.Spec.Requirements}})
+	if !slices.ContainsFunc(types, any) || launch.TenancyOf(need) == awsv1.TenancyDedicated {
+		return types
+	}
+	types = slices.Clone(types)
+	for i := range types {
+		if any(types[i]) {
+			types[i].Offerings = slices.DeleteFunc(slices.Clone(types[i].Offerings), dedicated)
+		}
+	}
+	return types
 }
 
 // recount reads the counts of the class's reservations if they are not known, so that a controller that has just

@@ -102,7 +102,7 @@ func (p *reservedUpkeep) leaveBlocks(ctx context.Context, claims []karpv1.NodeCl
 			if claims[j].Labels[awsv1.LabelCapacityReservationID] != block.ID {
 				continue
 			}
-			failed = append(failed, p.act(ctx, interruption.Decision{Claim: noticed(&claims[j]), Kind: interruption.ReservationInterrupted,
+			failed = append(failed, p.act(ctx, interruption.Decision{Claim: noticed(&claims[j]), Kind: interruption.BlockExpiring,
 				Replace: true, Deadline: block.ReclaimedAt(),
 				Events: []interruption.Event{{Reason: reasonBlockExpiring, Warning: true,
 					Message: fmt.Sprintf("Capacity block %s ends; EC2 terminates its instances from %s", block.ID,

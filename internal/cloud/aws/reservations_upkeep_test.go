@@ -5,12 +5,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
@@ -79,7 +81,10 @@ func TestBlockExpires(t *testing.T) {
 		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large")
 		end := time.Now().Add(2 * time.Hour).Truncate(time.Second)
 		w.reserved(t, awssim.CapacityReservation{Kind: "capacity-block", End: end})
-		p := w.provider(t)
+		var kinds []interruption.Kind
+		p := w.provider(t, func(o *Options) {
+			o.Observer.Disrupted = func(_ *karpv1.NodeClaim, kind interruption.Kind) { kinds = append(kinds, kind) }
+		})
 		claim := w.launched(t, p, "claim", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved"}})
 		claim.Finalizers = []string{karpv1.FinalizerTermination}
 		check(t, w.api.Update(t.Context(), claim))
@@ -99,6 +104,9 @@ func TestBlockExpires(t *testing.T) {
 		}
 		if got, want := claim.Annotations[karpv1.AnnotationTerminationTimestamp], end.Add(-30*time.Minute).UTC().Format(time.RFC3339); got != want {
 			t.Errorf("the drain ends at %q, want %q", got, want)
+		}
+		if diff := cmp.Diff([]interruption.Kind{interruption.BlockExpiring}, kinds); diff != "" {
+			t.Errorf("removals are counted as (-want +got)\n%s", diff)
 		}
 	})
 }

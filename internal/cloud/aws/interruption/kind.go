@@ -22,4 +22,5 @@ const (
 	SystemStatus            = notice.SystemStatus
 	EventStatus             = notice.EventStatus
 	EBSStatus               = notice.EBSStatus
+	BlockExpiring           = notice.BlockExpiring
 )

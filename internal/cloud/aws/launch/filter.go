@@ -47,7 +47,7 @@ func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, err
 		return Selection{}, noChoice(need, types)
 	}
 	either := meets(ways, leastOf(claim, isCapacityType))
-	if s, found := selectReserved(ways, tenancyOf(need), least); found && either {
+	if s, found := selectReserved(ways, TenancyOf(need), least); found && either {
 		return s, nil
 	}
 	ways = keep(ways, func(c cloud.Choice) bool { return c.Offering.CapacityType != karpv1.CapacityTypeReserved })
@@ -55,7 +55,7 @@ func Select(claim *karpv1.NodeClaim, types []cloud.InstanceType) (Selection, err
 		ways = withoutExotic(ways)
 		ways = withoutExpensiveSpot(ways)
 	}
-	s := Selection{CapacityType: karpv1.CapacityTypeOnDemand, Tenancy: tenancyOf(need)}
+	s := Selection{CapacityType: karpv1.CapacityTypeOnDemand, Tenancy: TenancyOf(need)}
 	if slices.ContainsFunc(ways, hasCapacityType(karpv1.CapacityTypeSpot)) {
 		s.CapacityType = karpv1.CapacityTypeSpot
 	}
@@ -114,8 +114,8 @@ func keep(ways []cloud.Choice, wanted func(cloud.Choice) bool) []cloud.Choice {
 	return slices.DeleteFunc(slices.Clone(ways), func(c cloud.Choice) bool { return !wanted(c) })
 }
 
-// tenancyOf returns dedicated if no other tenancy is allowed.
-func tenancyOf(need cloud.Need) string {
+// TenancyOf returns dedicated if no other tenancy is allowed.
+func TenancyOf(need cloud.Need) string {
 	if wanted, restricted := need.Labels[awsv1.LabelInstanceTenancy]; restricted && !wanted.Has(awsv1.TenancyDefault) {
 		return awsv1.TenancyDedicated
 	}

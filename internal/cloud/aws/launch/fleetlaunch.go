@@ -59,7 +59,7 @@ type fleetLaunch struct {
 // selection returns the capacity type and tenancy of the launch, without the ways.
 func (p *fleetLaunch) selection() *Selection {
 	s := &Selection{CapacityType: p.requests[p.next].capacityType(),
-		Tenancy: tenancyOf(cloud.NeedOf(p.order.Claim)), Placement: p.order.Placement}
+		Tenancy: TenancyOf(cloud.NeedOf(p.order.Claim)), Placement: p.order.Placement}
 	if p.plan != nil {
 		s.Partition = p.plan.selection.Partition
 	}

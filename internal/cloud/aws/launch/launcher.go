@@ -286,7 +286,7 @@ func (l *Launcher) machineFor(o *Order, b launched) *cloud.Machine {
 			awsv1.AnnotationNodeClassHashVersion: b.origin.HashVersion,
 		},
 	}
-	tenancy := tenancyOf(cloud.NeedOf(o.Claim))
+	tenancy := TenancyOf(cloud.NeedOf(o.Claim))
 	for i := range o.Types {
 		t := &o.Types[i]
 		if t.Name != b.typeName {

@@ -44,6 +44,12 @@ var (
 		"InsufficientFreeAddressesInSubnet", "MaxFleetCountExceeded", "ReservationCapacityExceeded"}
 )
 
+// outOfCapacity reports whether a code means that the requested capacity is not available now, so that a plan without it
+// may succeed: it is sold out, or EC2 does not accept launches into the capacity reservation, such as one that has ended.
+func outOfCapacity(code string) bool {
+	return slices.Contains(sellOutCodes, code) || strings.Contains(code, "CapacityReservation")
+}
+
 const (
 	codeNoAddresses = "InsufficientFreeAddressesInSubnet"
 	codeNoSpotRole  = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
@@ -161,7 +167,7 @@ func createError(text string, cause error) *cloud.CreateError {
 
 // refusedError returns the claim's error for a call that EC2 refused as a whole.
 func refusedError(err error) error {
-	if slices.Contains(sellOutCodes, codeOf(err)) {
+	if outOfCapacity(codeOf(err)) {
 		return &cloud.InsufficientCapacityError{Message: err.Error()}
 	}
 	return createError(err.Error(), err)
@@ -176,7 +182,7 @@ func fleetError(refusals []ec2types.CreateFleetError) error {
 	var texts []string
 	for _, r := range refusals {
 		code, text := aws.ToString(r.ErrorCode), describe(r)
-		if !slices.Contains(sellOutCodes, code) {
+		if !outOfCapacity(code) {
 			return createError(text, nil)
 		}
 		if !slices.Contains(texts, text) {

@@ -68,14 +68,13 @@ func (h Hold) rank() int {
 
 // reservedWays returns the ways into capacity reservations that one fleet can use, cheapest first: those of the group,
 // by market type, with the cheapest offering; one capacity block only, and otherwise, for each type in a zone, the
-// reservation with the most room, because EC2 refuses a type that is in a zone twice. They have one tenancy: the given
-// one if a reservation has it.
+// reservation with the most room, because EC2 refuses a type that is in a zone twice. Their tenancy is the given one: EC2
+// refuses others.
 func reservedWays(ways []cloud.Choice, tenancy string) []cloud.Choice {
-	ways = keep(ways, hasCapacityType(karpv1.CapacityTypeReserved))
-	of := func(w cloud.Choice) string { return labelOf(w.Offering, awsv1.LabelInstanceTenancy) }
-	if wanted := keep(ways, func(w cloud.Choice) bool { return of(w) == "" || of(w) == tenancy }); len(wanted) > 0 {
-		ways = wanted
-	}
+	ways = keep(ways, func(w cloud.Choice) bool {
+		of := labelOf(w.Offering, awsv1.LabelInstanceTenancy)
+		return hasCapacityType(karpv1.CapacityTypeReserved)(w) && (of == "" || of == tenancy)
+	})
 	if len(ways) == 0 {
 		return nil
 	}
@@ -86,7 +85,7 @@ func reservedWays(ways []cloud.Choice, tenancy string) []cloud.Choice {
 		}
 	}
 	group := holdOf(best.Offering)
-	ways = keep(ways, func(w cloud.Choice) bool { return holdOf(w.Offering).market() == group.market() && of(w) == of(best) })
+	ways = keep(ways, func(w cloud.Choice) bool { return holdOf(w.Offering).market() == group.market() })
 	if group.market() == ec2types.MarketTypeCapacityBlock {
 		return ways[:1]
 	}
@@ -113,9 +112,6 @@ func selectReserved(ways []cloud.Choice, tenancy string, least []minValues) (Sel
 	}
 	s := Selection{CapacityType: karpv1.CapacityTypeReserved, Tenancy: tenancy, Ways: fewer(ways, least)}
 	s.market = holdOf(ways[0].Offering).market()
-	if of := labelOf(ways[0].Offering, awsv1.LabelInstanceTenancy); of != "" {
-		s.Tenancy = of
-	}
 	return s, meets(s.Ways, least)
 }
 
@@ -188,7 +184,8 @@ func (r request) capacityType() string {
 func holdFrom(i *ec2types.Instance) Hold {
 	h := Hold{ID: aws.ToString(i.CapacityReservationId), Type: awsv1.ReservationTypeDefault}
 	spec := i.CapacityReservationSpecification
-	asked := spec == nil || spec.CapacityReservationPreference == ec2types.CapacityReservationPreferenceCapacityReservationsOnly
+	asked := spec == nil || spec.CapacityReservationPreference == ec2types.CapacityReservationPreferenceCapacityReservationsOnly ||
+		spec.CapacityReservationTarget != nil
 	if h.ID == "" || !asked || aws.ToString(i.SpotInstanceRequestId) != "" {
 		return Hold{}
 	}
@@ -213,7 +210,7 @@ func markReserved(o *Options, holds map[string]Hold, refusals []ec2types.CreateF
 		case code == codeNoAddresses && subnet != "":
 			o.Unavailable.MarkSubnet(subnet)
 		case strings.Contains(aws.ToString(r.ErrorMessage), spreadGroupFull):
-		case id != "" && (slices.Contains(sellOutCodes, code) || strings.Contains(code, "CapacityReservation")):
+		case id != "" && outOfCapacity(code):
 			o.Reserved.SoldOut(id)
 		}
 	}

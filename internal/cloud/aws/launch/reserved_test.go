@@ -133,8 +133,22 @@ func TestLaunchReserved(t *testing.T) {
 				id := w.reserve(ctx, c.of)
 				l := w.launcher()
 				want := map[string]string{"capacity": "reserved", "id": id, "type": c.want.Type, "interruptible": fmt.Sprint(c.want.Interruptible)}
+				order := func(name string) *Order {
+					o := w.reservedOrder(name)
+					if c.of.Tenancy != "" {
+						o.Claim.Spec.Requirements = append(o.Claim.Spec.Requirements, oneOf(awsv1.LabelInstanceTenancy, c.of.Tenancy))
+					}
+					return o
+				}
+				if c.of.Tenancy != "" {
+					m, err := l.Launch(ctx, w.reservedOrder("any"))
+					w.must(err)
+					if capacity, tenancy := m.Labels[karpv1.LabelCapacityType], m.Labels[awsv1.LabelInstanceTenancy]; capacity != "on-demand" || tenancy != "default" {
+						t.Errorf("a claim that does not ask for its tenancy is %s, %s", capacity, tenancy)
+					}
+				}
 				for _, claim := range []string{"one", "two"} {
-					m, err := l.Launch(ctx, w.reservedOrder(claim))
+					m, err := l.Launch(ctx, order(claim))
 					w.must(err)
 					if diff := cmp.Diff(want, reservationLabels(m)); diff != "" {
 						t.Errorf("launched: (-want +got)\n%s", diff)
@@ -148,7 +162,7 @@ func TestLaunchReserved(t *testing.T) {
 						t.Errorf("read: (-want +got)\n%s", diff)
 					}
 				}
-				m, err := l.Launch(ctx, w.reservedOrder("three"))
+				m, err := l.Launch(ctx, order("three"))
 				w.must(err)
 				if diff := cmp.Diff(map[string]string{"capacity": "on-demand", "id": "", "type": "", "interruptible": ""}, reservationLabels(m)); diff != "" {
 					t.Errorf("the third: (-want +got)\n%s", diff)
@@ -193,6 +207,28 @@ func TestReservationExceeded(t *testing.T) {
 		w.recount(ctx)
 		if left, _ := w.reserved.Left(id); left != 1 {
 			t.Errorf("%d left after the termination, want 1", left)
+		}
+	})
+}
+
+// TestReservationEnded checks that a claim on a reservation that has just ended is given up at once, so that it is planned
+// without it.
+func TestReservationEnded(t *testing.T) {
+	in(t, awssim.Options{}, func(ctx context.Context, w *world) {
+		id := w.reserve(ctx, awssim.CapacityReservation{Criteria: "targeted", Total: 1})
+		w.must(w.sim.CancelReservation(id))
+		l := w.launcher()
+		var insufficient *cloud.InsufficientCapacityError
+		if _, err := l.Launch(ctx, w.reservedOrder("late")); !errors.As(err, &insufficient) || !strings.Contains(err.Error(), "InvalidCapacityReservationState") {
+			t.Fatalf("error is %v, want insufficient capacity", err)
+		}
+		if left, _ := w.reserved.Left(id); left != 0 {
+			t.Errorf("%d left in a reservation that has ended", left)
+		}
+		m, err := l.Launch(ctx, w.reservedOrder("next"))
+		w.must(err)
+		if got := reservationLabels(m)["capacity"]; got != "on-demand" {
+			t.Errorf("the next machine is %s", got)
 		}
 	})
 }
