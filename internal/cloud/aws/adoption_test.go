@@ -2,6 +2,8 @@ package aws
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +45,12 @@ func theirTags(kind ec2types.ResourceType, more ...ec2types.Tag) []ec2types.TagS
 // upstream adds later.
 func (w *world) theirInstance(t *testing.T, tags ...ec2types.Tag) (id string, image string) {
 	t.Helper()
+	return w.theirInstanceIn(t, nil, tags...)
+}
+
+// theirInstanceIn is theirInstance with a capacity reservation.
+func (w *world) theirInstanceIn(t *testing.T, in *ec2types.LaunchTemplateCapacityReservationSpecificationRequest, tags ...ec2types.Tag) (id, image string) {
+	t.Helper()
 	of := w.class(t, "default").Status
 	var amd64 awsv1.AMI
 	for _, ami := range of.AMIs {
@@ -57,7 +65,7 @@ func (w *world) theirInstance(t *testing.T, tags ...ec2types.Tag) (id string, im
 	_, err := w.clients.EC2.CreateLaunchTemplate(t.Context(), &ec2.CreateLaunchTemplateInput{
 		LaunchTemplateName: aws.String(theirTemplate), TagSpecifications: theirTags(ec2types.ResourceTypeLaunchTemplate),
 		LaunchTemplateData: &ec2types.RequestLaunchTemplateData{
-			ImageId:           aws.String(amd64.ID),
+			ImageId: aws.String(amd64.ID), CapacityReservationSpecification: in,
 			NetworkInterfaces: []ec2types.LaunchTemplateInstanceNetworkInterfaceSpecificationRequest{{DeviceIndex: aws.Int32(0), Groups: groups}},
 		},
 	})
@@ -150,6 +158,49 @@ func TestKarpentersInstances(t *testing.T) {
 	awaitGone(t, w.sim)
 	if err := p.Terminate(t.Context(), id); !errors.Is(err, cloud.ErrNotFound) {
 		t.Errorf("terminating a terminated machine: %v", err)
+	}
+}
+
+// Claims in capacity reservations survive the change: a machine that upstream launched into one, with or without the
+// preference for it, is reserved when it is read, does not drift and is not made on-demand, and counts.
+func TestKarpentersReservedInstance(t *testing.T) {
+	for _, preference := range []ec2types.CapacityReservationPreference{"capacity-reservations-only", ""} {
+		t.Run(string(preference), func(t *testing.T) {
+			w := newWorld(t, "m5.large")
+			reservation := w.reserved(t, awssim.CapacityReservation{Criteria: "targeted"})
+			id, image := w.theirInstanceIn(t, &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationPreference: preference,
+				CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: aws.String(reservation)}},
+				ec2types.Tag{Key: aws.String("karpenter.sh/nodeclaim"), Value: aws.String("pool-r5v2d")})
+			claim := w.theirClaim(t, "pool-r5v2d", id, image)
+			labels := map[string]string{"karpenter.sh/capacity-type": "reserved", "karpenter.k8s.aws/capacity-reservation-id": reservation,
+				"karpenter.k8s.aws/capacity-reservation-type": "default", "karpenter.k8s.aws/capacity-reservation-interruptible": "false"}
+			maps.Copy(claim.Labels, labels)
+			check(t, w.api.Update(t.Context(), claim))
+			p := w.provider(t)
+			w.hashedByKarpenter(t, p)
+			upkeep := &reservedUpkeep{Provider: p}
+			for range 3 {
+				check(t, upkeep.examineReserved(t.Context()))
+			}
+			machine, err := p.Machine(t.Context(), id)
+			check(t, err)
+			check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+			for key, want := range labels {
+				if claim.Labels[key] != want || machine.Labels[key] != want {
+					t.Errorf("%s is %q on the claim and %q on the machine, want %q", key, claim.Labels[key], machine.Labels[key], want)
+				}
+			}
+			if reason, err := p.Drifted(t.Context(), claim, poolOf("default")); reason != "" || err != nil {
+				t.Errorf("drifted: %q, %v", reason, err)
+			}
+			types, err := p.Catalog(t.Context(), poolOf("default"))
+			check(t, err)
+			if o := types[0].Offerings; !slices.ContainsFunc(o, func(o cloud.Offering) bool {
+				return o.ReservationID == reservation && o.ReservationCount == 0 && !o.Available
+			}) {
+				t.Errorf("the reservation of one machine is offered as %+v", o)
+			}
+		})
 	}
 }
 

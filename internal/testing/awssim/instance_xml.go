@@ -123,6 +123,7 @@ type xmlInstance struct {
 	Nested       string         `xml:"cpuOptions>nestedVirtualization,omitempty"`
 	Reservation  string         `xml:"capacityReservationId,omitempty"`
 	Preference   string         `xml:"capacityReservationSpecification>capacityReservationPreference"`
+	Target       string         `xml:"capacityReservationSpecification>capacityReservationTarget>capacityReservationId,omitempty"`
 	Enclave      bool           `xml:"enclaveOptions>enabled"`
 	Recovery     string         `xml:"maintenanceOptions>autoRecovery"`
 	Metadata     xmlMetadata    `xml:"metadataOptions"`
@@ -163,8 +164,8 @@ func (c *Cloud) instanceXML(i *instance, seen time.Time) xmlInstance {
 		Monitoring: "disabled", Architecture: i.Architecture,
 		RootType: "ebs", Root: i.volumes[0].name, Virtual: "hvm", SpotRequest: i.spotRequest, Tags: ec2Tags(i.tagsAt(seen)), Hypervisor: "xen",
 		Cores: t.Cores, Threads: max(t.VCPU/max(t.Cores, 1), 1), Nested: i.spec.nested, Reservation: i.capacity,
-		Preference: i.spec.reservationPreference,
-		Enclave:    i.spec.enclave, Metadata: xmlMetadata{"applied", m["HttpTokens"], m["HttpPutResponseHopLimit"],
+		Preference: i.spec.reservationPreference, Target: i.spec.reservation,
+		Enclave: i.spec.enclave, Metadata: xmlMetadata{"applied", m["HttpTokens"], m["HttpPutResponseHopLimit"],
 			m["HttpEndpoint"], m["HttpProtocolIpv6"], m["InstanceMetadataTags"]}}
 	out.ClientToken, out.ENA, out.Platform, out.Operation, out.OperatedAt = i.token, t.ENA, "Linux/UNIX", "RunInstances", iso(i.Launched)
 	if windows(i.ImageFamily) {
