@@ -86,7 +86,7 @@ func (p *Provider) forWindows(do, also func(context.Context) error) func(context
 			return err
 		}
 		var classes awsv1.EC2NodeClassList
-		if err := p.opts.Client.List(ctx, &classes); err != nil {
+		if err := p.opts.Live.List(ctx, &classes); err != nil { // Prepare runs before the cache does
 			return fmt.Errorf("listing the node classes: %w", err)
 		}
 		if slices.ContainsFunc(classes.Items, func(c awsv1.EC2NodeClass) bool { return c.Family().Windows() }) {

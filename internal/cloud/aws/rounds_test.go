@@ -1,11 +1,15 @@
 package aws
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
@@ -49,6 +53,28 @@ func testPrepare(t *testing.T) {
 	if onDemand, _ = p.prices.Updated(); onDemand.IsZero() {
 		t.Error("on-demand prices have not been updated")
 	}
+}
+
+// TestPrepareWithoutCache checks that Prepare reads no objects from the manager's cache, which is not started yet, and
+// has the prices of Windows for a class that runs it.
+func TestPrepareWithoutCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newVirtualWorld(t, quick(), "m5.large")
+		class := w.class(t, "default")
+		class.Spec.AMISelectorTerms[0].Alias = "windows2022@latest"
+		check(t, w.api.Update(t.Context(), class))
+		p := w.provider(t, func(o *Options) {
+			o.Client = interceptor.NewClient(w.api, interceptor.Funcs{
+				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+					return &cache.ErrCacheNotStarted{}
+				},
+			})
+		})
+		check(t, p.Prepare(t.Context()))
+		if onDemand, _ := p.windows.Own.Updated(); onDemand.IsZero() {
+			t.Error("the prices of Windows have not been read")
+		}
+	})
 }
 
 // TestRounds checks that an isolated VPC has no round for instance profiles and makes no call to the price list.
