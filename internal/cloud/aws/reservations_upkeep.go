@@ -143,7 +143,8 @@ func (p *reservedUpkeep) demote(ctx context.Context, claim *karpv1.NodeClaim) er
 	return nil
 }
 
-// reservationDrift applies if the machine is in a reservation that the class does not select, according to EC2 as well.
+// reservationDrift applies if the machine is in an active reservation that the class does not select, according to EC2 as
+// well. A machine whose reservation has ended runs on and becomes on-demand.
 func (p *Provider) reservationDrift(ctx context.Context, class *awsv1.EC2NodeClass, claim *karpv1.NodeClaim) (string, error) {
 	id := claim.Labels[awsv1.LabelCapacityReservationID]
 	listed := func(r awsv1.CapacityReservation) bool { return r.ID == id }
@@ -160,5 +161,24 @@ func (p *Provider) reservationDrift(ctx context.Context, class *awsv1.EC2NodeCla
 			return "", nil
 		}
 	}
+	if active, err := p.isIn(ctx, claim, id); err != nil || !active {
+		return "", err
+	}
 	return awsv1.ReasonCapacityReservationDrift, nil
+}
+
+// isIn reports whether the machine of a claim is in the reservation, and the reservation is active.
+func (p *Provider) isIn(ctx context.Context, claim *karpv1.NodeClaim, id string) (bool, error) {
+	active, err := p.sources.Reservations.ByID(ctx, []string{id})
+	if err != nil || len(active.List) == 0 {
+		return false, err
+	}
+	machine, err := p.launcher.Machine(ctx, claim.Status.ProviderID)
+	if errors.Is(err, cloud.ErrNotFound) || errors.Is(err, launch.ErrNotShown) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the reservation of claim %q: %w", claim.Name, err)
+	}
+	return machine.Labels[awsv1.LabelCapacityReservationID] == id, nil
 }
