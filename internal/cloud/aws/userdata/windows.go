@@ -1,6 +1,9 @@
 package userdata
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // The tags of a script in the user data of Windows. Text outside of them, such as <persist>true</persist>, has settings
 // of EC2Launch (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/user-data.html, "User data scripts").
@@ -8,6 +11,22 @@ const (
 	scriptBegins = "<powershell>"
 	scriptEnds   = "</powershell>"
 )
+
+// EC2Launch reads tags in any case. Its settings belong beside a script in tags: within one, they would be commands.
+var (
+	beginsScript  = regexp.MustCompile("(?i)" + scriptBegins)
+	endsScript    = regexp.MustCompile("(?i)" + scriptEnds)
+	launchSetting = regexp.MustCompile("(?i)<(script|persist|powershellArguments|runAsLocalSystem|detach)>")
+)
+
+// cut returns what is before and after the first match.
+func cut(text string, at *regexp.Regexp) (before, after string, found bool) {
+	is := at.FindStringIndex(text)
+	if is == nil {
+		return text, "", false
+	}
+	return text[:is[0]], text[is[1]:], true
+}
 
 // windows returns one PowerShell script: the user's lines, then the call of the image's own bootstrap script. The
 // instance's own disks are left alone, because the script has no parameter for them.
@@ -36,12 +55,16 @@ func (r Request) windows() ([]byte, error) {
 // script as a whole.
 func (r Request) windowsCustom() (script, around string, err error) {
 	text := strings.TrimSpace(plain(r.Custom))
-	before, rest, tagged := strings.Cut(text, scriptBegins)
+	before, rest, tagged := cut(text, beginsScript)
+	if setting := launchSetting.FindString(text); !tagged && setting != "" {
+		return "", "", &InvalidError{Field: "spec.userData", Problem: "has " + setting + " without " + scriptBegins,
+			Remedy: "put the lines of PowerShell between " + scriptBegins + " and " + scriptEnds}
+	}
 	if !tagged {
 		return text, "", nil
 	}
-	script, after, closed := strings.Cut(rest, scriptEnds)
-	if !closed || strings.Contains(after, scriptBegins) || strings.Contains(script, scriptBegins) {
+	script, after, closed := cut(rest, endsScript)
+	if !closed || beginsScript.MatchString(after) || beginsScript.MatchString(script) {
 		return "", "", &InvalidError{Field: "spec.userData", Problem: "has a " + scriptBegins + " without its own " + scriptEnds + ", or two scripts",
 			Remedy: "put all lines between one pair of these tags, or omit the tags"}
 	}
