@@ -48,6 +48,7 @@ func TestStorage(t *testing.T) {
 		{"disks joined", awsv1.FamilyAL2023, "m5d.large", Class{RAID0: true}, 75 * gB},
 		{"disks that are not NVMe joined", awsv1.FamilyAL2, "d2.xlarge", Class{RAID0: true}, 6144 * gB},
 		{"no disks to join", awsv1.FamilyAL2023, "m5.large", Class{RAID0: true}, 20 * giB},
+		{"disks that Windows does not join", awsv1.FamilyWindows2022, "m5d.large", Class{RAID0: true}, 50 * giB},
 		{"disks before volumes", awsv1.FamilyAL2023, "m5d.large", Class{RAID0: true, Volumes: []Volume{{Root: true, Bytes: size}}}, 75 * gB},
 		{"root before the family's device", awsv1.FamilyBottlerocket, "m5.large", Class{Volumes: []Volume{
 			{Device: "/dev/xvdb", Bytes: 7 * giB}, {Device: "/dev/xvdz", Root: true, Bytes: size},
