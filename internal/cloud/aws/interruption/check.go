@@ -30,6 +30,8 @@ type Status struct {
 	// Code, Description and NotBefore describe a scheduled event. They are for CategoryEvent only.
 	Code, Description string
 	NotBefore         time.Time
+	// Unread means that it is not known whether the problem lasts: it does not begin, end or count now.
+	Unread bool
 }
 
 // impairedFor is how long a check must have failed before it counts.
@@ -91,7 +93,9 @@ func (c *Checks) Notices(category Category, sweep []Status, now time.Time) []Sig
 		if seen[e] || category == CategoryEvent && over(s.Description) {
 			continue
 		}
-		seen[e] = true
+		if seen[e] = true; s.Unread {
+			continue
+		}
 		if c.since[e].IsZero() {
 			c.since[e] = cmp.Or(s.Since, now)
 		}

@@ -2,6 +2,7 @@ package interruption
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,8 +20,8 @@ const volumesFor = 5 * time.Minute
 
 // onOwnVolumes returns the statuses of the machines whose own volumes are impaired: the attached EBS status of an
 // instance covers all volumes, also those of pods, which another node would not help. The volumes are read only if there
-// is a status of one of our machines. Machines whose volumes cannot be read are returned as an error, which says nothing
-// about any of them.
+// is a status of one of our machines. Machines whose own volumes cannot be read are returned as Unread, with an error. An
+// error without statuses says nothing about any machine.
 func (w *Watcher) onOwnVolumes(ctx context.Context, statuses []Status) ([]Status, error) {
 	var ids []string
 	for _, s := range statuses {
@@ -42,16 +43,19 @@ func (w *Watcher) onOwnVolumes(ctx context.Context, statuses []Status) ([]Status
 		return nil, err
 	}
 	var found []Status
+	var errs []error
 	for _, s := range statuses {
 		volumes, err := w.opts.Volumes(ctx, s.Instance)
 		if err != nil {
-			return nil, fmt.Errorf("reading the volumes of instance %s: %w", s.Instance, err)
+			errs = append(errs, fmt.Errorf("reading the volumes of instance %s: %w", s.Instance, err))
+			found = append(found, Status{Instance: s.Instance, Unread: true})
+			continue
 		}
 		if slices.ContainsFunc(volumes, func(id string) bool { return impaired[id] }) {
 			found = append(found, Status{Instance: s.Instance}) // since the first sight: EC2 has no time for volumes
 		}
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // impairedVolumes returns the volumes of the account that are impaired. The filter keeps the answer short, and each

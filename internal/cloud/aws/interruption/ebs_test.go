@@ -2,6 +2,7 @@ package interruption
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,10 @@ import (
 
 // volumes implements Options.Volumes: those that the instance was launched with.
 func (w *world) volumes(ctx context.Context, instance string) ([]string, error) {
+	unreadable := false
+	if w.locked(func() { unreadable = w.unreadable == instance }); unreadable {
+		return nil, errors.New("no answer")
+	}
 	out, err := w.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{instance}})
 	if err != nil {
 		return nil, err
@@ -59,6 +64,25 @@ func TestVolumes(t *testing.T) {
 		}
 		if diff := cmp.Diff(map[Category]int{CategoryEBS: 1}, got.unhealthy); diff != "" {
 			t.Errorf("unhealthy -want +got:\n%s", diff)
+		}
+	})
+}
+
+// A machine whose volumes cannot be read does not keep the others from being replaced, and its own time goes on.
+func TestVolumesUnreadable(t *testing.T) {
+	watching(t, 2, "on-demand", func(w *world) {
+		w.Must(w.Impair(w.ids[0], "ebs"))
+		w.Must(w.Impair(w.ids[1], "ebs"))
+		w.Pass(2 * time.Minute)
+		w.locked(func() { w.unreadable = w.ids[0] })
+		w.Pass(5 * time.Minute)
+		if got := w.seen(); len(got.replaced) != 1 || got.replaced[w.ids[1]].IsZero() || len(got.troubles) != 1 {
+			t.Errorf("replaced %v, problems %q; want only %s replaced, and one problem", got.replaced, got.troubles, w.ids[1])
+		}
+		w.locked(func() { w.unreadable = "" })
+		w.Pass(2 * time.Minute)
+		if got := w.seen(); len(got.replaced) != 2 {
+			t.Errorf("readable again: replaced %v, want both", got.replaced)
 		}
 	})
 }

@@ -75,7 +75,7 @@ func (w *Watcher) poll(ctx context.Context, checks *Checks) error {
 		}
 		if s.category == CategoryEBS {
 			statuses, err = w.onOwnVolumes(ctx, statuses)
-			if w.state(partVolumes, err); err != nil {
+			if w.state(partVolumes, err); err != nil && len(statuses) == 0 {
 				continue
 			}
 		}

@@ -46,9 +46,11 @@ type world struct {
 	calls     map[string]int // by operation and code
 	events    map[string]int // by instance and reason
 	held      Held           // from the last poll
-	may       func(failing []Decision) (map[string]bool, error)
-	refuse    int  // how many decisions still fail
-	stale     bool // claims are found in their state before any decision
+	// unreadable is the instance whose volumes cannot be read.
+	unreadable string
+	may        func(failing []Decision) (map[string]bool, error)
+	refuse     int  // how many decisions still fail
+	stale      bool // claims are found in their state before any decision
 }
 
 // watching runs a test with n machines of a capacity type that have run for a minute, and the watcher's loops.
