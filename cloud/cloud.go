@@ -197,9 +197,11 @@ type Commitment struct {
 	Rank int
 	// Price is in USD per hour.
 	Price float64
-	// VCPUs or USD is the limit, in vCPUs or in USD per hour at the price of the commitment; the other is 0.
+	// VCPUs or USD is the limit, in vCPUs or in USD per hour at the price of the commitment times Scale; the other is 0.
 	VCPUs float64 `json:",omitzero"`
 	USD   float64 `json:",omitzero"`
+	// Scale is by how much Price is smaller than the price at which USD is used up; 0 means 1.
+	Scale int `json:",omitzero"`
 }
 
 // Machine is a machine that the cloud runs.

@@ -55,6 +55,25 @@ func TestPriceRules(t *testing.T) {
 	if snap := s.Snapshot(time.Now()); committed == 0 || len(snap.Commitments) != 1 || snap.Commitments[0].Left() != 4000 {
 		t.Errorf("%d committed offerings of %+v, commitments %+v", committed, catalogOf(s, "a").Types[0].Offerings, snap.Commitments)
 	}
+	if err := set("rules: [{name: plan, prices: {small: 2, large: 3}, upTo: {usdPerHour: 4, paid: true}}]"); err != nil {
+		t.Fatal(err)
+	}
+	paid := 0
+	for _, o := range catalogOf(s, "a").Types[0].Offerings {
+		if o.Units > 0 && o.Limit == 4*model.Nano && o.Price == 2*model.Nano/pricerule.PaidScale && o.PerPrice == pricerule.PaidScale &&
+			o.Units >= 2*model.Nano && o.Units <= 5*model.Nano/2 {
+			paid++
+		}
+	}
+	if paid != committed {
+		t.Errorf("%d offerings of a paid commitment of %+v, want %d", paid, catalogOf(s, "a").Types[0].Offerings, committed)
+	}
+	if err := set("rules: [{name: other, prices: {large: 3}}]"); err != nil {
+		t.Fatal(err)
+	}
+	if got := catalogOf(s, "a").Types[0].Offerings[0].Price; got != raw[0].Price {
+		t.Errorf("a rule with prices of another type makes the price %d, want %d", got, raw[0].Price)
+	}
 	if err := set("rules: []"); err != nil {
 		t.Fatal(err)
 	}

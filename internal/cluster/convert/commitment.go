@@ -15,10 +15,11 @@ func committed(listed model.Offering, c *cloud.Commitment, cpu int64) model.Offe
 	o := listed
 	o.Price, _ = nano(c.Price)
 	o.ReservationID = model.CommitmentID(c.Rank, c.Name)
-	o.Units, o.Limit, o.PerPrice = cpu, int64(c.VCPUs*1000+0.5), c.USD > 0
-	if o.PerPrice {
+	o.Units, o.Limit = cpu, int64(c.VCPUs*1000+0.5)
+	if c.USD > 0 {
+		o.PerPrice = int64(max(1, c.Scale))
 		o.Limit, _ = nano(c.USD)
-		o.Units = rounded(o.Price)
+		o.Units = rounded(o.Price * o.PerPrice)
 	}
 	o.Units = max(1, o.Units)
 	o.Requirements = append(slices.Clone(o.Requirements),

@@ -249,7 +249,7 @@ func (out *Outcome) applyTo(pool string, ofPool facts, raw *cloud.InstanceType, 
 				if !price {
 					t.Offerings, price = slices.Clone(raw.Offerings), true
 				}
-				t.Offerings[k] = o.priced(&t.Offerings[k])
+				t.Offerings[k] = o.priced(t.Name, &t.Offerings[k])
 				priced[k], c.By = o.name, ""
 			}
 			c.Price = t.Offerings[k].Price
@@ -273,8 +273,12 @@ func (out *Outcome) applyTo(pool string, ofPool facts, raw *cloud.InstanceType, 
 }
 
 // priced returns an offering with the price of the overlay. An offering that the cloud has refused stays unavailable.
-func (o *compiled) priced(offering *cloud.Offering) cloud.Offering {
+func (o *compiled) priced(typeName string, offering *cloud.Offering) cloud.Offering {
 	with := *offering
+	if o.rule != nil {
+		with.Price = o.rule.Of(typeName, with.Price)
+		return with
+	}
 	with.Price = o.adjust(with.Price)
 	if o.opens && with.Unpriced {
 		with.Unpriced, with.Available = false, with.RetryAt.IsZero()

@@ -32,7 +32,7 @@ func (s *Set) WithRules(rules []pricerule.Rule) (*Set, error) {
 }
 
 func (s *Set) compileRule(r *pricerule.Rule, rank int) (*compiled, error) {
-	o := &compiled{name: rulePrefix + r.Name, weight: math.MaxInt32 - int32(rank), rule: r, rank: rank, changesPrice: true, adjust: r.Of}
+	o := &compiled{name: rulePrefix + r.Name, weight: math.MaxInt32 - int32(rank), rule: r, rank: rank, changesPrice: true}
 	if problem := o.require(r.Requirements, s.rules); problem != "" {
 		return nil, fmt.Errorf("rules[%d].%s", rank, problem)
 	}
@@ -62,8 +62,7 @@ func (out *Outcome) commit(ofPool facts, t, raw *cloud.InstanceType) bool {
 				t.Offerings, found = slices.Clone(t.Offerings), true
 			}
 			of := &t.Offerings[k]
-			of.Commitments = append(slices.Clip(of.Commitments), cloud.Commitment{Name: o.rule.Name, Rank: o.rank,
-				Price: o.rule.Of(raw.Offerings[k].Price), VCPUs: o.rule.UpTo.VCPUs, USD: o.rule.UpTo.USDPerHour})
+			of.Commitments = append(slices.Clip(of.Commitments), o.rule.Commitment(o.rank, raw.Name, raw.Offerings[k].Price))
 		}
 	}
 	return found

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"reflect"
@@ -125,14 +126,27 @@ func cmpErr(list ...error) error {
 
 func (r *Rule) checkPrice() error {
 	switch {
-	case r.Factor == nil && r.Price == nil:
-		return fmt.Errorf(": neither factor nor price; want one of them, such as factor: 0.72")
+	case r.Factor == nil && r.Price == nil && r.Prices == nil:
+		return fmt.Errorf(": neither factor nor price nor prices; want one of them, such as factor: 0.72")
+	case r.Prices != nil && (r.Factor != nil || r.Price != nil):
+		return fmt.Errorf(".prices: beside factor or price; want one of them")
+	case r.Prices != nil:
+		return r.checkPrices()
 	case r.Factor != nil && r.Price != nil:
 		return fmt.Errorf(".price: %v beside factor %v; want one of them", *r.Price, *r.Factor)
 	case r.Factor != nil && !within(*r.Factor, maxFactor):
 		return fmt.Errorf(".factor: %v; want 0 to %d, the part of the price that is paid", *r.Factor, maxFactor)
 	case r.Price != nil && !within(*r.Price, maxPrice):
 		return fmt.Errorf(".price: %v; want 0 to %d USD per hour", *r.Price, maxPrice)
+	}
+	return nil
+}
+
+func (r *Rule) checkPrices() error {
+	for _, name := range slices.Sorted(maps.Keys(r.Prices)) {
+		if price := r.Prices[name]; !within(price, maxPrice) || price == 0 {
+			return fmt.Errorf(".prices[%s]: %v; want more than 0, and %d USD per hour at most", name, price, maxPrice)
+		}
 	}
 	return nil
 }

@@ -12,13 +12,16 @@ import (
 func TestParseErrors(t *testing.T) {
 	for _, test := range []struct{ name, file, want string }{
 		{"unknown field", "rules: [{name: a, factr: 1}]", `p.yaml: rules[0]: unknown field "factr"; ` +
-			`want name, instanceTypes, families, sizes, capacityTypes, regions, zones, requirements, factor, price, upTo`},
+			`want name, instanceTypes, families, sizes, capacityTypes, regions, zones, requirements, factor, price, prices, upTo`},
 		{"wrong type", "rules: [{name: a, families: m7g}]", `p.yaml: rules[0]: families: a string; want a []string`},
 		{"no list", "prices: []", `p.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "prices"; want rules: with a list of rules`},
 		{"no name", "rules: [{factor: 1}]", `p.yaml: rules[0].name: ""; want lower case letters, digits and hyphens, such as savings-plan`},
 		{"same name", "rules: [{name: a, factor: 1}, {name: a, factor: 1}]", `p.yaml: rules[1].name: "a" is the name of rules[0]; want another one`},
-		{"no price", "rules: [{name: a, factor: 1}, {name: b}]", `p.yaml: rules[1]: neither factor nor price; want one of them, such as factor: 0.72`},
+		{"no price", "rules: [{name: a, factor: 1}, {name: b}]", `p.yaml: rules[1]: neither factor nor price nor prices; want one of them, such as factor: 0.72`},
 		{"both", "rules: [{name: a, factor: 1, price: 2}]", `p.yaml: rules[0].price: 2 beside factor 1; want one of them`},
+		{"price and prices", "rules: [{name: a, price: 1, prices: {m7g.large: 1}}]", `p.yaml: rules[0].prices: beside factor or price; want one of them`},
+		{"free type", "rules: [{name: a, prices: {m7g.large: 0}}]",
+			`p.yaml: rules[0].prices[m7g.large]: 0; want more than 0, and 1000 USD per hour at most`},
 		{"percent", "rules: [{name: a, factor: 72}]", `p.yaml: rules[0].factor: 72; want 0 to 10, the part of the price that is paid`},
 		{"negative", "rules: [{name: a, price: -0.1}]", `p.yaml: rules[0].price: -0.1; want 0 to 1000 USD per hour`},
 		{"pattern", "rules: [{name: a, factor: 1, families: ['m[']}]", `p.yaml: rules[0].families[0]: "m["; want a name or a pattern with * and ?, such as m7g.* for instanceTypes`},

@@ -43,9 +43,11 @@ type Rule struct {
 	Zones   []string `json:"zones,omitempty"`
 	// Requirements are those of a NodeOverlay.
 	Requirements []karpv1alpha1.Requirement `json:"requirements,omitempty"`
-	// Factor of the provider's price, or Price in USD per hour.
-	Factor *float64 `json:"factor,omitempty"`
-	Price  *float64 `json:"price,omitempty"`
+	// Factor of the provider's price, or Price in USD per hour, or Prices in USD per hour by instance type: the rule
+	// matches no other types.
+	Factor *float64           `json:"factor,omitempty"`
+	Price  *float64           `json:"price,omitempty"`
+	Prices map[string]float64 `json:"prices,omitempty"`
 	// UpTo limits the rule.
 	UpTo *Limit `json:"upTo,omitempty"`
 }
@@ -55,11 +57,22 @@ type Limit struct {
 	VCPUs float64 `json:"vCPUs,omitempty"`
 	// USDPerHour is at the price of the rule, not the list price.
 	USDPerHour float64 `json:"usdPerHour,omitempty"`
+	// Paid says that the commitment is paid whether it is used or not. Plans count the price of the rule divided by
+	// PaidScale; USDPerHour is used up at the whole price.
+	Paid bool `json:"paid,omitempty"`
 }
+
+// PaidScale is the number by which the price of a machine is divided in plans if a paid commitment covers it. The result is
+// small enough that such machines are preferred to nearly all others. It is not 0, so that smaller machines cost less than
+// larger ones, and none counts as one without a price.
+const PaidScale = 100
 
 // Matches reports whether the rule applies to an offering, apart from its requirements.
 func (r *Rule) Matches(typeName string, o *cloud.Offering) bool {
 	family, size, _ := strings.Cut(typeName, ".")
+	if _, priced := r.Prices[typeName]; !priced && r.Prices != nil {
+		return false
+	}
 	return matches(r.InstanceTypes, typeName) && matches(r.Families, family) && matches(r.Sizes, size) &&
 		(len(r.CapacityTypes) == 0 || slices.Contains(r.CapacityTypes, o.CapacityType)) &&
 		(len(r.Regions) == 0 || slices.ContainsFunc(r.Regions, func(region string) bool { return inRegion(o.Zone, region) })) &&
@@ -80,12 +93,25 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// Of returns the price of the rule for an offering with the provider's price, both in USD per hour.
-func (r *Rule) Of(usd float64) float64 {
-	if r.Price != nil {
+// Of returns the price of the rule for an offering of a type with the provider's price, both in USD per hour.
+func (r *Rule) Of(typeName string, usd float64) float64 {
+	switch {
+	case r.Prices != nil:
+		return r.Prices[typeName]
+	case r.Price != nil:
 		return *r.Price
 	}
 	return usd * *r.Factor
+}
+
+// Commitment returns what a rule with a limit, at its place in the list, offers for a type with the provider's price in USD
+// per hour.
+func (r *Rule) Commitment(rank int, typeName string, usd float64) cloud.Commitment {
+	c := cloud.Commitment{Name: r.Name, Rank: rank, Price: r.Of(typeName, usd), VCPUs: r.UpTo.VCPUs, USD: r.UpTo.USDPerHour}
+	if r.UpTo.Paid {
+		c.Price, c.Scale = c.Price/PaidScale, PaidScale
+	}
+	return c
 }
 
 // complete sets the defaults.

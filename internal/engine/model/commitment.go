@@ -48,7 +48,8 @@ func CommitmentName(id string) (name string, ok bool) {
 type Commitment struct {
 	// ID is the ReservationID of its offerings.
 	ID string
-	// PerPrice says that the units are nano-USD per hour, at the price of the commitment. They are millicores otherwise.
+	// PerPrice says that the units are nano-USD per hour, at the price at which the commitment is used up. They are
+	// millicores otherwise.
 	PerPrice bool
 	// Limit and Used are in units.
 	Limit, Used int64
@@ -78,8 +79,8 @@ func (c *cover) equal(d *cover) bool {
 
 // units returns how many units of the class's commitment a machine of the type takes.
 func (c *OfferClass) units(t int) int64 {
-	if c.PerPrice {
-		return c.Price[t]
+	if c.PerPrice > 0 {
+		return c.Price[t] * c.PerPrice
 	}
 	return c.Units
 }
@@ -107,7 +108,7 @@ func (f *freezer) commitments() []*Commitment {
 	for _, x := range f.offered {
 		for i := range x.Classes {
 			if c := &x.Classes[i]; c.Units > 0 && byID[c.ReservationID] == nil {
-				byID[c.ReservationID] = &Commitment{ID: c.ReservationID, PerPrice: c.PerPrice, Limit: c.Limit}
+				byID[c.ReservationID] = &Commitment{ID: c.ReservationID, PerPrice: c.PerPrice > 0, Limit: c.Limit}
 			}
 		}
 	}

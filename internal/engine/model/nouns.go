@@ -360,9 +360,10 @@ type Offering struct {
 	ReservationCount int
 	Requirements     []label.Requirement
 	// Units is how many units of a commitment a node takes, Limit how many the commitment has; 0 if ReservationID is that of
-	// a reservation, of which a node takes one. PerPrice says that units are nano-USD per hour, and Units is rounded up.
+	// a reservation, of which a node takes one. PerPrice is how many units a node takes for each nano-USD per hour of its
+	// price; Units is rounded up then. 0 means that units are millicores.
 	Units, Limit int64
-	PerPrice     bool
+	PerPrice     int64
 }
 
 // Catalog is a list of instance types, shared by identity: the same pointer always means the same content.

@@ -40,7 +40,7 @@ type OfferClass struct {
 	ReservationID string
 	// Units, Limit and PerPrice are those of the offerings.
 	Units, Limit int64
-	PerPrice     bool
+	PerPrice     int64
 	// Types for which the offering is available.
 	Types bitset.Set
 	// Price by type, nano-USD per hour; NoPrice if the type has no such offering (available or not).

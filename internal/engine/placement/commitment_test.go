@@ -50,9 +50,9 @@ func (f *fleetOf) catalog() *model.Catalog {
 				t.Offerings = append(t.Offerings, o)
 				if family == "b" && f.limit > 0 {
 					o.Requirements = []label.Requirement{in(model.FieldCommitment, "plan")}
-					o.ReservationID, o.Price, o.Limit, o.Units, o.PerPrice = model.CommitmentID(0, "plan"), price/2, f.limit, cpus*1000, f.usd
+					o.ReservationID, o.Price, o.Limit, o.Units = model.CommitmentID(0, "plan"), price/2, f.limit, cpus*1000
 					if f.usd {
-						o.Units = o.Price
+						o.Units, o.PerPrice = o.Price, 1
 					}
 					t.Offerings = append(t.Offerings, o)
 				}
