@@ -40,6 +40,8 @@ type adminRequest struct {
 	Reservation CapacityReservation `json:"reservation"`
 
 	Group PlacementGroup `json:"group"` // for placement-group
+	// Reserved is for reserve-instances.
+	Reserved ReservedInstances `json:"reserved"`
 }
 
 // adminVerbs are the verbs for POST.
@@ -81,6 +83,10 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 	"deprecate": func(c *Cloud, r adminRequest) (any, error) { return nil, c.DeprecateImage(r.ID) },
 	"policy":    func(c *Cloud, r adminRequest) (any, error) { return nil, c.DenyUnless(r.Condition, r.Values...) },
 	"reserve":   reserve,
+	"reserve-instances": func(c *Cloud, r adminRequest) (any, error) {
+		return map[string]string{"reservedInstances": c.AddReservedInstances(r.Reserved)}, nil
+	},
+	"retire": func(c *Cloud, r adminRequest) (any, error) { return nil, c.RetireReservedInstances(r.ID) },
 	"placement-group": func(c *Cloud, r adminRequest) (any, error) {
 		return map[string]string{"placementGroup": c.AddPlacementGroup(r.Group)}, nil
 	},

@@ -23,34 +23,35 @@ type Cloud struct {
 	notices   []notice      // pending notifications for the hook
 	delivered sync.Mutex    // held during calls of the hook, so that they are in order
 
-	zones        []*zone
-	subnets      []*subnet
-	groups       []*securityGroup
-	images       []*image
-	parameters   map[string]parameter
-	templates    []*launchTemplate
-	instances    map[string]*instance
-	order        []*instance // in the order of launches
-	reservations []*CapacityReservation
-	placements   []*PlacementGroup
-	profiles     map[string]*instanceProfile
-	roles        map[string]*role
-	queues       map[string]*queue
-	rules        map[string]*rule
-	queue        *queue // of Options: the one that receives events
-	tokens       map[string]idempotent
-	pools        map[pool]*poolState
-	buckets      map[string]*bucket
-	faults       []*fault
-	policies     []policy
-	oddPages     bool          // for the current call
-	thawed       chan struct{} // closed when the faults change
-	expired      map[string]bool
-	calls        map[CallCount]int
-	unread       map[string]bool // parameters that were accepted: whether none was read so far
-	failBoots    int
-	shifts       []*zonalShift
-	unmanaged    bool // the cluster is not registered for zonal shifts
+	zones             []*zone
+	subnets           []*subnet
+	groups            []*securityGroup
+	images            []*image
+	parameters        map[string]parameter
+	templates         []*launchTemplate
+	instances         map[string]*instance
+	order             []*instance // in the order of launches
+	reservations      []*CapacityReservation
+	reservedInstances []*ReservedInstances
+	placements        []*PlacementGroup
+	profiles          map[string]*instanceProfile
+	roles             map[string]*role
+	queues            map[string]*queue
+	rules             map[string]*rule
+	queue             *queue // of Options: the one that receives events
+	tokens            map[string]idempotent
+	pools             map[pool]*poolState
+	buckets           map[string]*bucket
+	faults            []*fault
+	policies          []policy
+	oddPages          bool          // for the current call
+	thawed            chan struct{} // closed when the faults change
+	expired           map[string]bool
+	calls             map[CallCount]int
+	unread            map[string]bool // parameters that were accepted: whether none was read so far
+	failBoots         int
+	shifts            []*zonalShift
+	unmanaged         bool // the cluster is not registered for zonal shifts
 }
 
 // New returns a cloud with one VPC (a private and a public subnet per zone, tagged karpenter.sh/discovery=<cluster>, a

@@ -27,6 +27,11 @@ var ec2Filters = map[string]filterTable{
 		"instance-type": "instanceType", "outpost-arn": "outpostArn", "owner-id": "ownerId", "placement-group-arn": "placementGroupArn",
 		"start-date": "startDate", "state": "state", "tenancy": "tenancy",
 	}.with(tagFilters),
+	"DescribeReservedInstances": filterTable{
+		"availability-zone": "availabilityZone", "duration": "duration", "end": "end", "fixed-price": "fixedPrice",
+		"instance-type": "instanceType", "product-description": "productDescription", "reserved-instances-id": "reservedInstancesId",
+		"scope": "scope", "start": "start", "state": "state", "usage-price": "usagePrice",
+	}.with(tagFilters),
 	"DescribePlacementGroups": filterTable{
 		"group-arn": "groupArn", "group-name": "groupName", "spread-level": "spreadLevel", "state": "state", "strategy": "strategy",
 	}.with(tagFilters),

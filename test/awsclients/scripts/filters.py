@@ -91,7 +91,7 @@ LISTS = {"DescribeAvailabilityZones": "availabilityZoneInfo", "DescribeSubnets":
          "DescribeInstanceTypeOfferings": "instanceTypeOfferingSet", "DescribeInstances": "reservationSet",
          "DescribeInstanceStatus": "instanceStatusSet", "DescribeLaunchTemplates": "launchTemplates",
          "DescribeCapacityReservations": "capacityReservationSet", "DescribePlacementGroups": "placementGroupSet",
-         "DescribeVolumeStatus": "volumeStatusSet"}
+         "DescribeVolumeStatus": "volumeStatusSet", "DescribeReservedInstances": "reservedInstancesSet"}
 # What makes the answer of a call one page.
 NARROW = {"DescribeInstanceTypes": {"InstanceTypes": ["m5.large", "m6g.large", "i3en.6xlarge", "p4d.24xlarge", "t2.micro", "c5n.metal", "inf1.xlarge"]},
           "DescribeSpotPriceHistory": {"InstanceTypes": ["m5.large", "c5.xlarge"]}}
@@ -148,6 +148,8 @@ def run():
         admin("placement-group", group=dict(kind, name="group-" + kind["strategy"], tags={"team": kind["strategy"]}))
     for number, zone in ((2, "us-east-1a"), (3, "us-east-1b")):
         admin("reserve", reservation={"instanceType": "m6i.large", "zone": zone, "total": number, "tags": {"team": zone}})
+    for reserved in ({"instanceType": "m6i.large", "zone": "us-east-1a", "tags": {"team": "a"}}, {"instanceType": "c6i.large", "count": 3}):
+        admin("reserve-instances", reserved=reserved)
     admin("schedule", id=world.launched(world.fleet("plain", [("m5.large", "us-east-1a")]))[0], event="instance-stop",
           at="2030-01-01T00:00:00Z")
     world.await_state([i["id"] for i in admin("instances")], "running")
