@@ -175,6 +175,8 @@ type Offering struct {
 	// RefusedAt is when the cloud last had no capacity, and RetryAt until when that is assumed to hold; zero if unknown.
 	RefusedAt time.Time `json:",omitzero"`
 	RetryAt   time.Time `json:",omitzero"`
+	// Interruptions is because of how many interruptions in a row the offering is avoided until RetryAt, 0 if it is not.
+	Interruptions int `json:",omitzero"`
 	// ZoneShifted means that the zone is being avoided as a whole: the offering is not available, and the machines of
 	// the zone are not removed voluntarily. All offerings in a zone have the same value.
 	ZoneShifted bool `json:",omitzero"`

@@ -16,6 +16,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 	"github.com/karpenter-go/karpenter/internal/gates"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
@@ -32,6 +33,7 @@ type awsOptions struct {
 	reservedENIs                           int64
 	noDryRun                               bool
 	zonalShift                             bool
+	interruptionBackoff                    time.Duration
 	amiRefresh, subnetRefresh              time.Duration
 	gates                                  string
 	kubeletExpressions                     bool // the gate NodeClassCEL
@@ -49,6 +51,7 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&a.eksControlPlane, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes, not the API server")
 	f.Float64Var(&a.memoryOverhead, "vm-memory-overhead-percent", 0.075, "aws: part of an instance's memory that its node does not see, until one has been seen")
 	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices; none is listened to without")
+	f.DurationVar(&a.interruptionBackoff, "interruption-backoff", instance.UnavailableFor, "aws: how long at most a spot offering is avoided that is interrupted again and again, 3m to 1h; with 3m, for 3 minutes after each interruption")
 	f.Int64Var(&a.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use")
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try, without launching, whether a node class could be launched")
 	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that traffic is shifted away from (Amazon Application Recovery Controller)")
@@ -70,6 +73,8 @@ func (a *awsOptions) check() (notes []string, err error) {
 		return nil, cli.UsageErrorf("--vm-memory-overhead-percent is %v, want 0 or more and less than 1 (0.075 is 7.5 per cent)", a.memoryOverhead)
 	case a.reservedENIs < 0:
 		return nil, cli.UsageErrorf("--reserved-enis is %d, want 0 or more", a.reservedENIs)
+	case a.interruptionBackoff < instance.UnavailableFor || a.interruptionBackoff > instance.MaxInterruptionBackoff:
+		return nil, cli.UsageErrorf("--interruption-backoff is %s, want 3m to 1h", a.interruptionBackoff)
 	case a.amiRefresh < leastRefresh || a.subnetRefresh < leastRefresh:
 		return nil, cli.UsageErrorf("--ami-refresh-interval and --subnet-refresh-interval are %s and %s, want %s or more", a.amiRefresh, a.subnetRefresh, leastRefresh)
 	case a.clusterEndpoint != "" && !strings.HasPrefix(a.clusterEndpoint, "https://"):
@@ -127,9 +132,9 @@ func (w *wiring) addAWS(ctx context.Context) error {
 		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
 		KubeletExpressions: a.kubeletExpressions,
 		Selection:          w.o.selection, IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, OpenReservations: !w.o.on.On(gates.ReservedCapacity),
-		ZonalShift: a.zonalShift,
-		Lifetimes:  discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
-		Clock:      w.clock, Ahead: w.skew.Ahead, Changed: w.restock, Observer: w.observeAWS(metrics),
+		ZonalShift: a.zonalShift, InterruptionBackoff: a.interruptionBackoff,
+		Lifetimes: discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
+		Clock:     w.clock, Ahead: w.skew.Ahead, Changed: w.restock, Observer: w.observeAWS(metrics),
 	})
 	if err != nil {
 		return err

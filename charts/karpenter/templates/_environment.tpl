@@ -77,6 +77,7 @@
   (list "EKS_CONTROL_PLANE" $s.eksControlPlane)
   (list "VM_MEMORY_OVERHEAD_PERCENT" $s.vmMemoryOverheadPercent)
   (list "INTERRUPTION_QUEUE" $s.interruptionQueue)
+  (list "INTERRUPTION_BACKOFF" $s.interruptionBackoff)
   (list "RESERVED_ENIS" $s.reservedENIs)
   (list "DEFAULT_INSTANCE_PROFILE" $s.defaultInstanceProfile)
   (list "DISABLE_DRY_RUN" $s.disableDryRun)

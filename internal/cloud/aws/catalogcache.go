@@ -28,6 +28,7 @@ type catalogCache struct {
 	windows     *instance.WindowsPrices
 	unavailable *instance.Unavailable
 	reserved    *instance.Reserved
+	interrupted *instance.Interruptions
 	now         func() time.Time
 
 	mu sync.Mutex
@@ -66,7 +67,8 @@ func newCatalogCache(p *Provider, instanceTypes []catalog.Type) *catalogCache {
 			ReservedENIs: p.opts.ReservedENIs, KubeletExpressions: p.opts.KubeletExpressions, Programs: expression.NewCache(p.opts.Clock.Now),
 			IgnoreReservations: p.opts.OpenReservations},
 		memory: p.memory, prices: p.prices, windows: p.windows, unavailable: p.unavailable, reserved: p.reserved,
-		now: p.opts.Clock.Now, entries: map[types.UID]map[string]*cacheEntry{},
+		interrupted: p.interrupted,
+		now:         p.opts.Clock.Now, entries: map[types.UID]map[string]*cacheEntry{},
 	}
 	s.setTypes(instanceTypes)
 	return s
@@ -147,7 +149,8 @@ func (s *catalogCache) typesFor(class *awsv1.EC2NodeClass, ipv6 bool, group inst
 	}
 	if state := s.state(&facts); p.catalog == nil || !p.offerings.holds(state, s.now()) {
 		market := &instance.Market{OnDemand: s.prices.OnDemand, Spot: s.prices.Spot,
-			Unavailable: s.unavailable.Until, Shifted: s.unavailable.Shifted, Left: s.reserved.Left}
+			Unavailable: s.unavailable.Until, Shifted: s.unavailable.Shifted, Left: s.reserved.Left,
+			Interrupted: s.interrupted.Avoided}
 		if facts.Family.Windows() {
 			market.OnDemand, market.Spot = s.windows.OnDemand, s.windows.Spot
 		}

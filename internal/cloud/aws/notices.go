@@ -13,7 +13,6 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
 )
@@ -34,17 +33,6 @@ func (p *Provider) watcher() (*interruption.Watcher, error) {
 		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
 		May: p.mayReplace, Runs: p.launcher.Runs, Volumes: p.volumes, SoldOut: p.markUnavailable, Ahead: p.opts.Ahead,
 	})
-}
-
-// markUnavailable marks an offering as unavailable when EC2 reclaims machines of it.
-func (p *Provider) markUnavailable(o interruption.Offering) {
-	if o.ReservationID != "" {
-		p.reserved.SoldOut(o.ReservationID)
-		p.refused()
-		return
-	}
-	p.unavailable.Mark(instance.Offer{CapacityType: o.CapacityType, Type: o.Type, Zone: o.Zone})
-	p.refused()
 }
 
 // claimsOf returns the claims of instances, by instance ID.

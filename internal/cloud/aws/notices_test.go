@@ -177,11 +177,11 @@ func TestInterruptedOfferingIsClosed(t *testing.T) {
 		}))
 	}
 	before := open()
-	p.markUnavailable(interruption.Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"})
+	p.markUnavailable(t.Context(), interruption.Offering{Type: "m5.large", Zone: "us-east-1a", CapacityType: "spot"})
 	if after := open(); after != before-1 || len(changes) != 1 {
 		t.Errorf("%d of %d spot offerings are available, %d changes; want one less and one change", after, before, len(changes))
 	}
-	p.markUnavailable(interruption.Offering{ReservationID: "cr-1"})
+	p.markUnavailable(t.Context(), interruption.Offering{ReservationID: "cr-1"})
 	if len(changes) != 1 {
 		t.Error("a reservation changed the offerings")
 	}

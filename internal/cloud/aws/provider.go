@@ -60,6 +60,9 @@ type Options struct {
 	OpenReservations bool
 	// ZonalShift means that zones which traffic is shifted away from are avoided (--enable-zonal-shift).
 	ZonalShift bool
+	// InterruptionBackoff is the longest time that a spot offering is avoided because of repeated interruptions
+	// (--interruption-backoff). With instance.UnavailableFor or less, each interruption counts by itself.
+	InterruptionBackoff time.Duration
 	// Lifetimes are how long the results of discovery are used (--subnet-refresh-interval, --ami-refresh-interval).
 	Lifetimes discovery.Lifetimes
 
@@ -110,6 +113,7 @@ type Provider struct {
 	launcher    *launch.Launcher
 	unavailable *instance.Unavailable
 	reserved    *instance.Reserved
+	interrupted *instance.Interruptions
 	prices      *instance.Prices
 	windows     *instance.WindowsPrices
 	memory      *instance.Memory
@@ -156,7 +160,8 @@ func New(opts Options) (*Provider, error) {
 	}
 	p := &Provider{
 		opts: opts, sources: sources, unavailable: unavailable, reserved: instance.NewReserved(opts.Clock.Now),
-		prices: instance.NewPrices(opts.Region, catalog.Load()), memory: instance.NewMemory(), wake: make(chan struct{}, 1),
+		interrupted: instance.NewInterruptions(opts.Clock.Now, opts.InterruptionBackoff),
+		prices:      instance.NewPrices(opts.Region, catalog.Load()), memory: instance.NewMemory(), wake: make(chan struct{}, 1),
 	}
 	p.windows = instance.NewWindowsPrices(opts.Region, p.prices, func(name string) (*catalog.Type, bool) { return p.catalogs.typeOf(name) })
 	if opts.ZonalShift {

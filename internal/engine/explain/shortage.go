@@ -53,6 +53,8 @@ type refusedOfferings struct {
 	names []string
 	// shifted are the zones that are being avoided.
 	shifted []string
+	// interrupted are those that are avoided because of repeated interruptions.
+	interrupted []string
 	// last is the newest refusal, next the first attempt that follows.
 	last, next time.Time
 }
@@ -67,6 +69,14 @@ func (o *refusedOfferings) add(types *model.TypeIndex, t int, classes []int) {
 			return types.Classes[c].Zone == offering.Zone && types.Classes[c].CapacityType == offering.CapacityType
 		}
 		if offering.RetryAt.IsZero() || slices.Contains(o.names, name) || !slices.ContainsFunc(classes, within) {
+			continue
+		}
+		if offering.Interruptions > 0 && !offering.ZoneShifted {
+			avoided := name + " is avoided until " + offering.RetryAt.UTC().Format(time.RFC3339) + " after " +
+				count(offering.Interruptions, "interruption")
+			if !slices.Contains(o.interrupted, avoided) {
+				o.interrupted = append(o.interrupted, avoided)
+			}
 			continue
 		}
 		if offering.ZoneShifted {
@@ -93,14 +103,20 @@ func (o *refusedOfferings) text() string {
 	if len(o.names) > 0 {
 		parts = append(parts, o.refusals())
 	}
+	parts = append(parts, few(o.interrupted)...)
 	return strings.Join(parts, "; ")
 }
 
 func (o *refusedOfferings) refusals() string {
-	names := o.names
-	if more := len(names) - fewOfferings; more > 0 {
-		names = append(slices.Clone(names[:fewOfferings]), count(more, "other offering"))
-	}
-	return "the cloud had no capacity for " + strings.Join(names, ", ") + " at " + o.last.UTC().Format(time.RFC3339) +
+	return "the cloud had no capacity for " + strings.Join(few(o.names), ", ") + " at " + o.last.UTC().Format(time.RFC3339) +
 		", and is asked again from " + o.next.UTC().Format(time.RFC3339) + " on"
+}
+
+// few returns the first offerings, and how many more there are.
+func few(names []string) []string {
+	more := len(names) - fewOfferings
+	if more <= 0 {
+		return names
+	}
+	return append(slices.Clone(names[:fewOfferings]), count(more, "other offering"))
 }

@@ -23,6 +23,11 @@ func TestShortage(t *testing.T) {
 	refused := func(zone, capacityType string, after time.Duration) model.Offering {
 		return model.Offering{Zone: zone, CapacityType: capacityType, Price: 1, RefusedAt: at.Add(after), RetryAt: at.Add(after + 3*time.Minute)}
 	}
+	interrupted := func(zone string, times int) model.Offering {
+		o := refused(zone, "spot", time.Hour)
+		o.Interruptions = times
+		return o
+	}
 	one := func(name string, cpu int64, offerings ...model.Offering) model.InstanceType {
 		return model.InstanceType{Name: name, Capacity: amounts(cpu), Allocatable: amounts(cpu), Offerings: offerings,
 			Requirements: []label.Requirement{in(model.LabelType, name)}}
@@ -33,6 +38,8 @@ func TestShortage(t *testing.T) {
 			one("m5.large", 2000, refused("a", "on-demand", 0), refused("a", "spot", time.Minute), refused("b", "on-demand", 2*time.Minute)),
 			one("m5.xlarge", 4000, refused("a", "on-demand", 0), model.Offering{Zone: "a", CapacityType: "spot"}), // without a price
 			one("c5.large", 2000, refused("d", "spot", 7*time.Minute)),                                            // avoided for ten minutes, not refused
+			one("i4i.large", 2000, interrupted("e", 3)),
+			one("i4i.xlarge", 4000, interrupted("e", 2)),
 			one("r5.large", 4000,
 				model.Offering{Zone: "c", CapacityType: "on-demand", Price: 1, RetryAt: at.Add(time.Hour), ZoneShifted: true},
 				model.Offering{Zone: "c", CapacityType: "spot", Price: 1, RetryAt: at.Add(time.Hour), ZoneShifted: true}),
@@ -56,9 +63,14 @@ func TestShortage(t *testing.T) {
 		{"many", nil, nil, plan.NoOffering,
 			"traffic is shifted away from c; " +
 				"the cloud had no capacity for m5.large in a as on-demand, m5.large in a as spot, m5.large in b as on-demand, 2 other offerings at " +
-				"2026-01-01T20:51:00Z" + end},
+				"2026-01-01T20:51:00Z" + end + "; " +
+				"i4i.large in e as spot is avoided until 2026-01-01T21:52:00Z after 3 interruptions; " +
+				"i4i.xlarge in e as spot is avoided until 2026-01-01T21:52:00Z after 2 interruptions"},
 		{"avoided for longer than a refusal holds", []label.Requirement{in(model.LabelZone, "d")}, nil, plan.NoOffering,
 			"the cloud had no capacity for c5.large in d as spot at 2026-01-01T20:51:00Z, and is asked again from 2026-01-01T20:59:00Z on"},
+		{"interrupted repeatedly", []label.Requirement{in(model.LabelZone, "e"), in(model.LabelType, "i4i.large", "i4i.xlarge")}, nil,
+			plan.NoOffering, "i4i.large in e as spot is avoided until 2026-01-01T21:52:00Z after 3 interruptions; " +
+				"i4i.xlarge in e as spot is avoided until 2026-01-01T21:52:00Z after 2 interruptions"},
 		{"unavailable for another reason", []label.Requirement{in(model.LabelType, "m5.xlarge"), in(model.LabelCapacityType, "spot")}, nil,
 			plan.NoOffering, ""},
 		{"a shifted zone", []label.Requirement{in(model.LabelZone, "c")}, nil, plan.NoOffering, "traffic is shifted away from c"},

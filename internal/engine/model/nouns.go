@@ -353,6 +353,9 @@ type Offering struct {
 	// They are for explanations.
 	RefusedAt time.Time
 	RetryAt   time.Time
+	// Interruptions is because of how many interruptions the offering is avoided until RetryAt, 0 if it is not. It is for
+	// explanations.
+	Interruptions int
 	// ZoneShifted: the zone is being avoided as a whole. The offering is not available, and no node of the pool in the
 	// zone is removed voluntarily.
 	ZoneShifted      bool

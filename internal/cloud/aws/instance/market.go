@@ -21,6 +21,9 @@ type Market struct {
 	// Shifted returns until when the zone with an ID is avoided as a whole, zero if it is not. Unavailable.Shifted is an
 	// implementation. It may be nil.
 	Shifted func(zoneID string) time.Time
+	// Interrupted returns because of how many interruptions a type is not launched as spot in a zone, 0 if there are no
+	// such. Interruptions.Avoided is an implementation. It may be nil.
+	Interrupted func(typeName, zone string) int
 }
 
 // Offer is a potential launch for a class, described by the attributes that EC2's refusals distinguish.
@@ -61,6 +64,7 @@ func (a *typeEntry) offerings(class string, group PlacementGroup, m *Market) []c
 			offering := cloud.Offering{Zone: z.name, CapacityType: capacityType, Price: price, Available: known, Unpriced: !known,
 				Requirements: z.labels}
 			refuse(&offering, m.Unavailable(offer))
+			offering.Interruptions = m.interruptions(&offer, &offering)
 			if group.Partitions > 0 {
 				offerings = append(offerings, group.byPartition(offering, offer, m)...)
 				continue
@@ -89,4 +93,12 @@ func (m *Market) price(typeName, zone, capacityType string) (price float64, know
 		return price, false
 	}
 	return m.OnDemand(typeName)
+}
+
+// interruptions returns because of how many interruptions the offering is avoided, 0 if it is not.
+func (m *Market) interruptions(o *Offer, offering *cloud.Offering) int {
+	if offering.RetryAt.IsZero() || o.CapacityType != karpv1.CapacityTypeSpot || m.Interrupted == nil {
+		return 0
+	}
+	return m.Interrupted(o.Type, o.Zone)
 }

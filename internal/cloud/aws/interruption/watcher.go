@@ -71,7 +71,7 @@ type Options struct {
 	// Ahead returns by how much Clock is ahead of the API server's clock, which deadlines use. Nil means zero.
 	Ahead func() time.Duration
 	// SoldOut marks an offering as unavailable for a while. It may be nil.
-	SoldOut  func(Offering)
+	SoldOut  func(context.Context, Offering)
 	Observer Observer
 }
 
@@ -135,8 +135,8 @@ func (w *Watcher) react(ctx context.Context, n Notice) (ours bool, err error) {
 		}
 		ours = true
 		d := Decide(n, id, claim, rules)
-		if d.SoldOut != nil {
-			notify(w.opts.SoldOut, *d.SoldOut)
+		if d.SoldOut != nil && w.opts.SoldOut != nil {
+			w.opts.SoldOut(ctx, *d.SoldOut)
 		}
 		if d, err = w.secondLook(ctx, n, d); err != nil {
 			errs = append(errs, err)

@@ -88,7 +88,7 @@ func (w *world) ended(err error) {
 
 func (w *world) options() Options {
 	return Options{Queue: "interruptions", Claims: w.find, Act: w.carryOut, May: w.judge, Runs: w.runs, Volumes: w.volumes,
-		SoldOut: func(o Offering) { w.locked(func() { w.sold = append(w.sold, o) }) },
+		SoldOut: func(_ context.Context, o Offering) { w.locked(func() { w.sold = append(w.sold, o) }) },
 		Observer: Observer{
 			Received:  func(k Kind) { w.locked(func() { w.received[k]++ }) },
 			Foreign:   func(k Kind) { w.locked(func() { w.foreign[k]++ }) },
