@@ -84,6 +84,40 @@ func TestTemplatesMean(t *testing.T) {
 	}
 }
 
+// TestPriceConfigMap verifies that a named ConfigMap is mounted where the controller reads its price rules, and that it
+// excludes a file.
+func TestPriceConfigMap(t *testing.T) {
+	without := deployment(t, values(minimal()))
+	d := deployment(t, values(minimal().set("settings.priceConfigMap", "our-prices")))
+	if got := environment(d)["PRICE_FILE"]; got != "/etc/karpenter/prices/prices.yaml" {
+		t.Errorf("PRICE_FILE is %q", got)
+	}
+	want := without.Spec.Template.Spec.DeepCopy()
+	want.Volumes = append(want.Volumes, corev1.Volume{Name: "karpenter-prices", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "our-prices"}}}})
+	want.Containers[0].VolumeMounts = append(want.Containers[0].VolumeMounts,
+		corev1.VolumeMount{Name: "karpenter-prices", MountPath: "/etc/karpenter/prices", ReadOnly: true})
+	if diff := cmp.Diff(want.Volumes, d.Spec.Template.Spec.Volumes); diff != "" {
+		t.Errorf("volumes (-want +have):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.Containers[0].VolumeMounts, d.Spec.Template.Spec.Containers[0].VolumeMounts); diff != "" {
+		t.Errorf("mounts (-want +have):\n%s", diff)
+	}
+	for _, c := range []struct {
+		name string
+		with setter
+		want string
+	}{
+		{"a file too", minimal().set("settings.priceConfigMap", "our-prices").set("settings.priceFile", "/prices.yaml"),
+			"settings.priceFile and settings.priceConfigMap: want one of them"},
+		{"no name", minimal().set("settings.priceConfigMap", "Our_Prices"), "priceConfigMap"},
+	} {
+		if _, err := template(t, mainChart, values(c.with)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
 // TestSidecarMounts verifies that sidecars have the controller's mounts, those for all sidecars and their own, and no path
 // twice, which the API server refuses.
 func TestSidecarMounts(t *testing.T) {

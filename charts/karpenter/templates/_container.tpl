@@ -56,11 +56,16 @@
     {{- toYaml . | nindent 4 }}
   {{- end }}
   {{- $temporary := include "karpenter.temporary" $c }}
-  {{- if or $temporary $c.extraVolumeMounts }}
+  {{- if or $temporary .read.settings.priceConfigMap $c.extraVolumeMounts }}
   volumeMounts:
     {{- if $temporary }}
     - name: karpenter-captures
       mountPath: {{ $temporary }}
+    {{- end }}
+    {{- if .read.settings.priceConfigMap }}
+    - name: karpenter-prices
+      mountPath: /etc/karpenter/prices
+      readOnly: true
     {{- end }}
     {{- with $c.extraVolumeMounts }}
     {{- toYaml . | nindent 4 }}

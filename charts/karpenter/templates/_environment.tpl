@@ -46,7 +46,7 @@
   (list "DISABLE_CONTROLLER_WARMUP" $s.disableControllerWarmup)
   (list "DISABLE_CLUSTER_STATE_OBSERVABILITY" $s.disableClusterStateObservability)
   (list "METRICS_DETAIL" $s.metricsDetail)
-  (list "PRICE_FILE" $s.priceFile)
+  (list "PRICE_FILE" (ternary "/etc/karpenter/prices/prices.yaml" $s.priceFile (not (empty $s.priceConfigMap))))
   (list "COST_LABEL" $s.costLabel)
   (list "ENABLE_PROFILING" $s.enableProfiling)
   (list "KUBE_CLIENT_QPS" $s.kubeClientQPS)

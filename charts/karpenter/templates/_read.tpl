@@ -138,6 +138,9 @@ Templates read settings from here, not from .Values.
 {{- if deepEqual $state.settings.ignoreDRARequests false }}
 {{- $_ := set $state "stops" (append $state.stops "settings.ignoreDRARequests: device allocation is not supported yet, set it to true") }}
 {{- end }}
+{{- if and $state.settings.priceFile $state.settings.priceConfigMap }}
+{{- $_ := set $state "stops" (append $state.stops "settings.priceFile and settings.priceConfigMap: want one of them, the controller reads one file") }}
+{{- end }}
 {{- include "karpenter.readUnknown" . }}
 {{- end }}
 

@@ -90,7 +90,7 @@ controller.metrics: [port]
 controller.healthProbe: [port]
 settings: [cloudProvider, batchMaxDuration, batchIdleDuration, preferencePolicy, minValuesPolicy, ignoreDRARequests,
   disableClusterStateObservability, featureGates, disruptionValidation, nodeOverheadPrice, workBudget, podPlacement,
-  honorSafeToEvict, proactiveScaleUp, expendablePodsPriorityCutoff, newPodDelay, unreadyBrake, schedulerConfig, kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, priceFile, costLabel, disableControllerWarmup,
+  honorSafeToEvict, proactiveScaleUp, expendablePodsPriorityCutoff, newPodDelay, unreadyBrake, schedulerConfig, kubeClientQPS, kubeClientBurst, enableProfiling, metricsDetail, priceFile, priceConfigMap, costLabel, disableControllerWarmup,
   disableLeaderElection, leaderElectionName, leaderElectionNamespace, poolSelector, clusterName, clusterEndpoint, clusterCABundle, isolatedVPC,
   eksControlPlane, vmMemoryOverheadPercent, interruptionQueue, interruptionQueueName, interruptionBackoff,
   reservedENIs, defaultInstanceProfile,
