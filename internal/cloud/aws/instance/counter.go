@@ -31,8 +31,9 @@ type counted struct {
 	machines map[string]machineTimes
 }
 
-// machineTimes are when a machine was launched, and when it was seen to be gone; zero if that is not known.
-type machineTimes struct{ launched, gone time.Time }
+// machineTimes are when a machine was launched, when it was last there, and when it was seen to be gone; zero if that is
+// not known.
+type machineTimes struct{ launched, there, gone time.Time }
 
 // CountedReservation is a reservation in an answer of EC2.
 type CountedReservation struct {
@@ -61,7 +62,7 @@ func (r *Reserved) Read(list []CountedReservation, askedAt time.Time) (changed b
 		before, tenancy := c.left(), c.Tenancy
 		c.CountedReservation, c.askedAt = one, askedAt
 		for id, at := range c.machines {
-			if !at.gone.IsZero() && at.gone.Before(askedAt) {
+			if !at.gone.IsZero() && !at.gone.After(askedAt) {
 				delete(c.machines, id)
 			}
 		}
@@ -97,7 +98,7 @@ func (c *counted) left() int {
 		if !at.launched.IsZero() && !at.launched.Before(c.askedAt) {
 			n--
 		}
-		if !at.gone.IsZero() && !at.gone.Before(c.askedAt) {
+		if at.gone.After(c.askedAt) && !at.there.Before(c.askedAt) { // otherwise the answer may be without it already
 			n++
 		}
 	}
@@ -127,18 +128,22 @@ func (r *Reserved) CountedSince(id string, at time.Time) bool {
 // Launched records a machine that was just launched into the reservation. A machine that is known is not counted again.
 func (r *Reserved) Launched(id, instance string) { r.seen(id, instance, r.now()) }
 
-// Seen records a machine that runs in the reservation since an unknown time.
+// Seen records a machine that is in the reservation since an unknown time.
 func (r *Reserved) Seen(id, instance string) { r.seen(id, instance, time.Time{}) }
 
 func (r *Reserved) seen(id, instance string, launched time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.of(id)
-	if _, known := c.machines[instance]; known {
+	if at, known := c.machines[instance]; known {
+		if at.gone.IsZero() {
+			at.there = r.now()
+			c.machines[instance] = at
+		}
 		return
 	}
 	before := c.left()
-	c.machines[instance] = machineTimes{launched: launched}
+	c.machines[instance] = machineTimes{launched: launched, there: r.now()}
 	r.changed(before != c.left())
 }
 

@@ -129,6 +129,7 @@ type ledgerModel struct {
 	available, total int
 	asked, sold      time.Time
 	launched, gone   map[string]time.Time
+	there            map[string]time.Time
 }
 
 func (m *ledgerModel) left() int {
@@ -141,8 +142,8 @@ func (m *ledgerModel) left() int {
 			n--
 		}
 	}
-	for _, at := range m.gone {
-		if !at.Before(m.asked) {
+	for id, at := range m.gone {
+		if at.After(m.asked) && !m.there[id].Before(m.asked) {
 			n++
 		}
 	}
@@ -155,7 +156,7 @@ func TestReservedCounts(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		now := time.Unix(1_000_000, 0)
 		counter := NewReserved(func() time.Time { return now })
-		model := &ledgerModel{total: 5, launched: map[string]time.Time{}, gone: map[string]time.Time{}}
+		model := &ledgerModel{total: 5, launched: map[string]time.Time{}, gone: map[string]time.Time{}, there: map[string]time.Time{}}
 		for step := range 60 {
 			now = now.Add(time.Duration(1+r.IntN(20)) * time.Second)
 			id := fmt.Sprint("i-", r.IntN(8))
@@ -173,6 +174,9 @@ func TestReservedCounts(t *testing.T) {
 				if _, known := model.launched[id]; !known {
 					model.launched[id] = now
 				}
+				if model.gone[id].IsZero() {
+					model.there[id] = now
+				}
 			case 2:
 				counter.Gone(id)
 				if _, launched := model.launched[id]; launched && model.gone[id].IsZero() {
@@ -186,7 +190,7 @@ func TestReservedCounts(t *testing.T) {
 			}
 			// A machine that is gone is forgotten with the next answer; its ID is not used again in reality.
 			for id, at := range model.gone {
-				if at.Before(model.asked) {
+				if !at.After(model.asked) {
 					delete(model.gone, id)
 					delete(model.launched, id)
 				}

@@ -158,6 +158,9 @@ func (l *Launcher) Terminate(ctx context.Context, providerID string) error {
 	if err != nil {
 		return err
 	}
+	if hold := holdFrom(i); hold.ID != "" {
+		l.opts.Reserved.Seen(hold.ID, aws.ToString(i.InstanceId))
+	}
 	if isTerminating(i) {
 		return nil
 	}
