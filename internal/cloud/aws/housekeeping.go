@@ -60,7 +60,8 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 		loops = append(loops, onEveryReplica{p.shifts.rounds(log.WithName("zonalshift"))})
 	}
 	if !p.opts.OpenReservations {
-		loops = append(loops, named("capacityreservation", (&reservedUpkeep{Provider: p}).followReservations))
+		examined := (&reservedUpkeep{Provider: p}).rounds(log.WithName("capacityreservation"))
+		loops = append(loops, named("capacityreservation", examined.Start))
 	}
 	if p.opts.Queue != "" {
 		loops = append(loops, named("interruption", watcher.RunQueue))

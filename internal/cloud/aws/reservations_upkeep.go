@@ -7,16 +7,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
 )
 
 // reservationsEvery is the interval at which the machines in reservations are examined.
@@ -28,27 +30,36 @@ const (
 	reasonBlockExpiring   = "CapacityBlockExpiring"
 )
 
+// lostFor is how long EC2 must say that a machine is not in its reservation: its answers may be old.
+const lostFor = reservationsEvery / 2
+
 // reservedUpkeep examines machines in reservations.
 type reservedUpkeep struct {
 	*Provider
-	// lost holds the claims that were seen without their reservation the last time: EC2's answers may be old.
-	lost map[types.UID]bool
+	// lost holds since when claims are seen without their reservation.
+	lost map[types.UID]time.Time
 }
 
-// followReservations examines the machines in reservations, until ctx ends.
-func (p *reservedUpkeep) followReservations(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := p.examineReserved(ctx); err != nil && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "examining machines in capacity reservations; it is tried again")
+// rounds returns the loop that examines the machines in reservations.
+func (p *reservedUpkeep) rounds(log logr.Logger) *upkeep.Rounds {
+	return &upkeep.Rounds{List: []upkeep.Round{{Name: "capacity reservations", Period: reservationsEvery, Do: p.examineReserved}},
+		Clock: p.opts.Clock, Failed: logChanges(log, "examining machines in capacity reservations; it is tried again",
+			"machines in capacity reservations are examined again")}
+}
+
+// logChanges returns a function for the failures of a round that logs one until another one or a success follows.
+func logChanges(log logr.Logger, failing, again string) func(string, error) {
+	failure := ""
+	return func(_ string, err error) {
+		switch now := "code " + call.CodeOf(err); {
+		case err == nil:
+			failure = ""
+			log.Info(again)
+		case failure != now:
+			failure = now
+			log.Error(err, failing)
 		}
-		timer := p.opts.Clock.NewTimer(reservationsEvery)
-		select {
-		case <-ctx.Done():
-		case <-timer.C():
-		}
-		timer.Stop()
 	}
-	return nil
 }
 
 // examineReserved drains machines of capacity blocks that expire, and makes machines on-demand whose reservation has
@@ -69,22 +80,40 @@ func (p *reservedUpkeep) examineReserved(ctx context.Context) error {
 			blocks = append(blocks, claim.Labels[awsv1.LabelCapacityReservationID])
 		}
 	}
-	failed := []error{p.leaveBlocks(ctx, claims, blocks)}
-	now := map[types.UID]bool{}
+	if len(claims) == 0 {
+		p.lost = nil
+		return nil
+	}
+	return errors.Join(p.leaveBlocks(ctx, claims, blocks), p.demoteLost(ctx, claims))
+}
+
+// demoteLost makes the claims on-demand whose machines have been without a reservation for a while.
+func (p *reservedUpkeep) demoteLost(ctx context.Context, claims []karpv1.NodeClaim) error {
+	machines, err := p.launcher.Machines(ctx)
+	if err != nil {
+		return err
+	}
+	left := map[string]bool{} // by provider ID
+	for i := range machines {
+		left[machines[i].ProviderID] = machines[i].Labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeOnDemand && !machines[i].Terminating
+	}
+	var failed []error
+	now, lost := p.opts.Clock.Now(), map[types.UID]time.Time{}
 	for i := range claims {
-		machine, err := p.launcher.Machine(ctx, claims[i].Status.ProviderID)
-		switch {
-		case errors.Is(err, cloud.ErrNotFound), errors.Is(err, launch.ErrNotShown):
-		case err != nil:
-			failed = append(failed, err)
-		case machine.Labels[karpv1.LabelCapacityType] != karpv1.CapacityTypeOnDemand || machine.Terminating:
-		case !p.lost[claims[i].UID]:
-			now[claims[i].UID] = true
-		default:
-			failed = append(failed, p.demote(ctx, &claims[i]))
+		claim := &claims[i]
+		if !left[claim.Status.ProviderID] {
+			continue
+		}
+		since, known := p.lost[claim.UID]
+		if !known {
+			since = now
+		}
+		lost[claim.UID] = since
+		if now.Sub(since) >= lostFor {
+			failed = append(failed, p.demote(ctx, claim))
 		}
 	}
-	p.lost = now
+	p.lost = lost
 	return errors.Join(failed...)
 }
 

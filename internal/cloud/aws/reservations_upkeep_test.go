@@ -1,10 +1,14 @@
 package aws
 
 import (
+	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +24,7 @@ import (
 func (w *world) reserved(t *testing.T, r awssim.CapacityReservation) string {
 	t.Helper()
 	class := w.class(t, "default")
-	r.Type, r.Zone, r.Total = "m5.large", class.Status.Subnets[0].Zone, 1
+	r.Type, r.Zone, r.Total = "m5.large", class.Status.Subnets[0].Zone, max(r.Total, 1)
 	id := w.sim.AddReservation(r)
 	class.Spec.CapacityReservationSelectorTerms = append(class.Spec.CapacityReservationSelectorTerms,
 		awsv1.CapacityReservationSelectorTerm{ID: id})
@@ -111,6 +115,87 @@ func TestBlockExpires(t *testing.T) {
 		}
 		if diff := cmp.Diff([]interruption.Kind{interruption.BlockExpiring}, kinds); diff != "" {
 			t.Errorf("removals are counted as (-want +got)\n%s", diff)
+		}
+	})
+}
+
+// TestReservationCallsPerLook checks that a look at many machines in reservations is one call, and that none is made
+// without such machines.
+func TestReservationCallsPerLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large")
+		w.reserved(t, awssim.CapacityReservation{Criteria: "targeted", Total: 20})
+		p := w.provider(t)
+		upkeep := &reservedUpkeep{Provider: p}
+		look := func(want int) {
+			t.Helper()
+			w.sim.ResetCalls()
+			check(t, upkeep.examineReserved(t.Context()))
+			calls := 0
+			for call, n := range w.sim.Calls() {
+				if call.Action == "DescribeInstances" {
+					calls += n
+				}
+			}
+			if calls != want {
+				t.Errorf("%d calls, want %d", calls, want)
+			}
+		}
+		look(0)
+		for i := range 12 {
+			w.launched(t, p, fmt.Sprint("claim-", i), karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved"}})
+		}
+		look(1)
+	})
+}
+
+// TestReservationFailures checks that a failure which lasts is logged once, and so is its end, after which
+// the machine becomes on-demand.
+func TestReservationFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large")
+		id := w.reserved(t, awssim.CapacityReservation{Criteria: "targeted"})
+		p := w.provider(t)
+		claim := w.launched(t, p, "claim", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved"}})
+		var lines atomic.Int32
+		log := funcr.New(func(string, string) { lines.Add(1) }, funcr.Options{})
+		fault, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "DescribeInstances"})
+		check(t, err)
+		check(t, w.sim.CancelReservation(id))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- (&reservedUpkeep{Provider: p}).rounds(log).Start(ctx) }()
+		time.Sleep(10 * time.Minute)
+		if n := lines.Load(); n != 1 {
+			t.Errorf("%d lines about one failure that lasts", n)
+		}
+		w.sim.Clear(fault)
+		time.Sleep(5 * time.Minute)
+		cancel()
+		check(t, <-done)
+		check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+		if n, got := lines.Load(), claim.Labels[karpv1.LabelCapacityType]; n != 2 || got != "on-demand" {
+			t.Errorf("%d lines, and the claim is %s", n, got)
+		}
+	})
+}
+
+// TestLostForAWhile checks that two looks shortly after each other do not make a machine on-demand.
+func TestLostForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large")
+		id := w.reserved(t, awssim.CapacityReservation{Criteria: "targeted"})
+		p := w.provider(t)
+		claim := w.launched(t, p, "claim", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved"}})
+		check(t, w.sim.CancelReservation(id))
+		upkeep := &reservedUpkeep{Provider: p}
+		for range 2 {
+			check(t, upkeep.examineReserved(t.Context()))
+			time.Sleep(10 * time.Second)
+		}
+		check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+		if got := claim.Labels[karpv1.LabelCapacityType]; got != "reserved" {
+			t.Errorf("ten seconds after it was seen first, the claim is %s", got)
 		}
 	})
 }

@@ -82,9 +82,8 @@ func (s *shifts) refresh(ctx context.Context) error {
 	return err
 }
 
-// rounds returns the loop that refreshes and announces. A failure is logged once until another one or a success follows.
+// rounds returns the loop that refreshes and announces.
 func (s *shifts) rounds(log logr.Logger) *upkeep.Rounds {
-	failure := ""
 	do := func(ctx context.Context) error {
 		err := s.refresh(ctx)
 		select {
@@ -97,16 +96,8 @@ func (s *shifts) rounds(log logr.Logger) *upkeep.Rounds {
 		return err
 	}
 	return &upkeep.Rounds{List: []upkeep.Round{{Name: "zonal shifts", Period: shiftsEvery, Do: do}}, Clock: s.p.opts.Clock,
-		Failed: func(_ string, err error) {
-			switch now := call.CodeOf(err); {
-			case err == nil:
-				failure = ""
-				log.Info("zonal shifts are read again")
-			case failure != "code "+now:
-				failure = "code " + now
-				log.Error(err, "zonal shifts are not known; those that are known hold until their end, and it is tried again")
-			}
-		}}
+		Failed: logChanges(log, "zonal shifts are not known; those that are known hold until their end, and it is tried again",
+			"zonal shifts are read again")}
 }
 
 // announce emits events on the pools that may buy in a zone when a shift of it begins or ends, and reports every zone.
