@@ -27,7 +27,7 @@ func (p *Provider) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, preparing)
 	defer cancel()
 	parts := p.refreshed(ctrl.LoggerFrom(ctx))
-	first := []func(context.Context) error{parts.Types, parts.OnDemand, parts.Spot}
+	first := []func(context.Context) error{parts.Types, parts.OnDemand, parts.Spot, parts.WindowsOnDemand, parts.WindowsSpot}
 	if p.shifts != nil {
 		first = append(first, p.shifts.refresh)
 	}
@@ -74,23 +74,20 @@ func (p *Provider) refreshed(log logr.Logger) upkeep.Parts {
 	windows.Windows, windows.Book = true, p.windows.Own
 	return upkeep.Parts{
 		Types:    then(types.Refresh, func() { p.SetTypes(types.Current()) }),
-		OnDemand: then(p.forWindows(prices.RefreshOnDemand, windows.RefreshOnDemand), p.Refreshed),
-		Spot:     then(p.forWindows(prices.RefreshSpot, windows.RefreshSpot), p.Refreshed),
+		OnDemand: then(prices.RefreshOnDemand, p.Refreshed), WindowsOnDemand: p.forWindows(then(windows.RefreshOnDemand, p.Refreshed)),
+		Spot: then(prices.RefreshSpot, p.Refreshed), WindowsSpot: p.forWindows(then(windows.RefreshSpot, p.Refreshed)),
 	}
 }
 
-// forWindows calls also after do, if nodes of a class run Windows.
-func (p *Provider) forWindows(do, also func(context.Context) error) func(context.Context) error {
+// forWindows calls do if nodes of a class run Windows.
+func (p *Provider) forWindows(do func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		if err := do(ctx); err != nil {
-			return err
-		}
 		var classes awsv1.EC2NodeClassList
 		if err := p.opts.Live.List(ctx, &classes); err != nil { // Prepare runs before the cache does
 			return fmt.Errorf("listing the node classes: %w", err)
 		}
 		if slices.ContainsFunc(classes.Items, func(c awsv1.EC2NodeClass) bool { return c.Family().Windows() }) {
-			return also(ctx)
+			return do(ctx)
 		}
 		return nil
 	}

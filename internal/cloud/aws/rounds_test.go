@@ -2,10 +2,16 @@ package aws
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,6 +81,51 @@ func TestPrepareWithoutCache(t *testing.T) {
 			t.Error("the prices of Windows have not been read")
 		}
 	})
+}
+
+// withoutPrices returns a client of the price list that fails for an operating system.
+func withoutPrices(client *pricing.Client, system string) *pricing.Client {
+	refuse := func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+		middleware.InitializeOutput, middleware.Metadata, error) {
+		filters := in.Parameters.(*pricing.GetProductsInput).Filters
+		if slices.ContainsFunc(filters, func(f pricingtypes.Filter) bool { return *f.Value == system }) {
+			return middleware.InitializeOutput{}, middleware.Metadata{}, errors.New("no prices of " + system)
+		}
+		return next.HandleInitialize(ctx, in)
+	}
+	return pricing.New(client.Options(), func(o *pricing.Options) {
+		o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("refuse", refuse), middleware.Before)
+		})
+	})
+}
+
+// TestPricesFailAlone checks that prices of Linux and of Windows do not hold back each other.
+func TestPricesFailAlone(t *testing.T) {
+	for _, system := range []string{"Linux", "Windows"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newVirtualWorld(t, quick(), "m5.large")
+			class := w.class(t, "default")
+			class.Spec.AMISelectorTerms[0].Alias = "windows2022@latest"
+			check(t, w.api.Update(t.Context(), class))
+			var changed atomic.Int32
+			p := w.provider(t, func(o *Options) {
+				o.Clients.Pricing = withoutPrices(o.Clients.Pricing, system)
+				o.Changed = func() { changed.Add(1) }
+			})
+			if err := p.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "no prices of "+system) {
+				t.Errorf("without prices of %s: error %v", system, err)
+			}
+			linux, _ := p.prices.Updated()
+			windows, _ := p.windows.Own.Updated()
+			if got, want := [2]bool{linux.IsZero(), windows.IsZero()}, [2]bool{system == "Linux", system == "Windows"}; got != want {
+				t.Errorf("without prices of %s, Linux and Windows are missing: %v, want %v", system, got, want)
+			}
+			if n := changed.Load(); n != 4 {
+				t.Errorf("without prices of %s, the catalogs are read again %d times, want 4: for types, other prices, and spot prices twice", system, n)
+			}
+		})
+	}
 }
 
 // TestRounds checks that an isolated VPC has no round for instance profiles and makes no call to the price list.

@@ -33,6 +33,8 @@ type Parts struct {
 	// Types, OnDemand and Spot refresh the instance types, the on-demand prices and the spot prices (Types.Refresh,
 	// Prices.RefreshOnDemand, Prices.RefreshSpot).
 	Types, OnDemand, Spot func(context.Context) error
+	// WindowsOnDemand and WindowsSpot refresh the prices of Windows. Their failures do not hold back the others.
+	WindowsOnDemand, WindowsSpot func(context.Context) error
 	// RefreshImages reads deprecated images again.
 	RefreshImages func(context.Context) error
 	// AdoptTemplates loads existing launch templates once. SweepTemplates deletes idle ones.
@@ -50,6 +52,8 @@ func Standard(p Parts) []Round {
 		{"instance types", typesEvery, p.Types},
 		{"prices on demand", onDemandEvery, p.OnDemand},
 		{"spot prices", spotEvery, p.Spot},
+		{"prices on demand of Windows", onDemandEvery, p.WindowsOnDemand},
+		{"spot prices of Windows", spotEvery, p.WindowsSpot},
 		{"images of aliases", imagesEvery, p.RefreshImages},
 		{"launch templates", templatesEvery, after(p.AdoptTemplates, p.SweepTemplates)},
 		{"memory of nodes", memoryEvery, p.ForgetMemory},

@@ -86,6 +86,7 @@ func TestStandard(t *testing.T) {
 			return nil
 		}
 		list := Standard(Parts{Types: count("types"), OnDemand: w.prices.RefreshOnDemand, Spot: w.prices.RefreshSpot,
+			WindowsOnDemand: count("Windows"), WindowsSpot: count("spot Windows"),
 			RefreshImages: w.sources.Images.Refresh, AdoptTemplates: adopt, SweepTemplates: count("sweep"), ForgetMemory: count("memory"),
 			Profiles: &Profiles{Client: classesAndClaims(t),
 				Unused: func(context.Context, map[string]bool) ([]string, error) { add("profiles"); return nil, nil }}})
@@ -103,7 +104,8 @@ func TestStandard(t *testing.T) {
 		w.Pass(24*time.Hour - time.Minute)
 		cancel()
 		w.Must(<-done)
-		want := map[string]int{"adopt": 2, "sweep": 288, "images": 48, "profiles": 48, "memory": 2, "types": 2, "spot": 96}
+		want := map[string]int{"adopt": 2, "sweep": 288, "images": 48, "profiles": 48, "memory": 2, "types": 2, "spot": 96,
+			"Windows": 2, "spot Windows": 96}
 		if diff := cmp.Diff(want, counts); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
