@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -104,9 +105,23 @@ func (r *Reservations) ask(ctx context.Context, ids []string, queries []query, l
 	r.found.forget(func(other string, found FoundReservations) bool {
 		return other == key && r.now().Sub(found.AskedAt) >= lifetime
 	})
-	return r.found.value(ctx, key, reservationsFor, func(ctx context.Context) (FoundReservations, error) {
+	found, err := r.found.value(ctx, key, reservationsFor, func(ctx context.Context) (FoundReservations, error) {
 		return r.describe(ctx, ids, queries)
 	})
+	return found.at(r.now()), err
+}
+
+// at returns the result with the states at a time, and without the reservations that have ended then.
+func (f FoundReservations) at(now time.Time) FoundReservations {
+	all := f.List
+	f.List = nil
+	for _, one := range all {
+		if one.EndTime == nil || one.EndTime.After(now) {
+			one.State = one.StateAt(now)
+			f.List = append(f.List, one)
+		}
+	}
+	return f
 }
 
 func (r *Reservations) describe(ctx context.Context, ids []string, queries []query) (FoundReservations, error) {
@@ -120,13 +135,7 @@ func (r *Reservations) describe(ctx context.Context, ids []string, queries []que
 			return FoundReservations{}, err
 		}
 	}
-	for _, one := range byID {
-		if one.EndTime == nil || one.EndTime.After(found.AskedAt) {
-			one.State = one.StateAt(found.AskedAt)
-			found.List = append(found.List, one)
-		}
-	}
-	slices.SortFunc(found.List, func(a, b Reservation) int { return cmp.Compare(a.ID, b.ID) })
+	found.List = slices.SortedFunc(maps.Values(byID), func(a, b Reservation) int { return cmp.Compare(a.ID, b.ID) })
 	return found, nil
 }
 

@@ -120,7 +120,8 @@ func TestUnusableReservations(t *testing.T) {
 	})
 }
 
-// TestReservationStates checks the states of a capacity block and of a reservation with an end.
+// TestReservationStates checks the states of a capacity block and of a reservation with an end, when EC2's answer is half a
+// minute old as well.
 func TestReservationStates(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		end := time.Now().Add(2 * time.Hour)
@@ -143,10 +144,10 @@ func TestReservationStates(t *testing.T) {
 			pass time.Duration
 			want map[string]string
 		}{
-			{79 * time.Minute, map[string]string{"block": "active", "limited": "active"}},
-			{2 * time.Minute, map[string]string{"block": "expiring", "limited": "active"}},
-			{38 * time.Minute, map[string]string{"block": "expiring", "limited": "active"}},
-			{2 * time.Minute, map[string]string{}},
+			{79*time.Minute + 30*time.Second, map[string]string{"block": "active", "limited": "active"}},
+			{31 * time.Second, map[string]string{"block": "expiring", "limited": "active"}},
+			{39*time.Minute + 29*time.Second, map[string]string{"block": "expiring", "limited": "active"}},
+			{31 * time.Second, map[string]string{}},
 		} {
 			w.Pass(step.pass)
 			if diff := cmp.Diff(step.want, states()); diff != "" {
