@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +107,42 @@ func testTerminationRefused(t *testing.T, s *apiServer) {
 		}
 	}
 	refuse(nil)
+	w.gone(joined)
+	w.gone(alone)
+}
+
+// testTerminationWaits verifies that a claim in a zone that is avoided shows why its machine is kept, without an event
+// of a failure, and is removed when the zone is used again.
+func testTerminationWaits(t *testing.T, s *apiServer) {
+	w := in(t, s)
+	keep := func(err error) {
+		w.cloud.mu.Lock()
+		defer w.cloud.mu.Unlock()
+		w.cloud.keeps = err
+	}
+	keep(&cloud.TerminateError{Reason: cloud.ReasonZoneShifted, Err: errors.New("the zone is avoided")})
+	w.start()
+	joined, _ := w.running("joined-shifted")
+	alone := newClaim("alone-shifted")
+	w.create(alone)
+	w.launched(alone)
+	for _, claim := range []*karpv1.NodeClaim{joined, alone} {
+		w.remove(claim)
+		w.untilCondition(claim, karpv1.ConditionInstanceTerminating, "Unknown", cloud.ReasonZoneShifted)
+		asked := func() int {
+			w.cloud.mu.Lock()
+			defer w.cloud.mu.Unlock()
+			return w.cloud.asked[claim.Status.ProviderID]
+		}
+		before := asked()
+		w.until("the cloud is asked again", func() bool { return asked() > before+2 })
+	}
+	for _, event := range w.said() {
+		if strings.Contains(event, "TerminationFailed") {
+			t.Errorf("event %q, want none during a shift", event)
+		}
+	}
+	keep(nil)
 	w.gone(joined)
 	w.gone(alone)
 }

@@ -56,6 +56,7 @@ func TestControllers(t *testing.T) {
 		{"a cloud that lists half of the machines", testCloudListsHalf},
 		{"a provider ID that is another claim's, then none's", testEditedProviderID},
 		{"a machine that may not be terminated", testTerminationRefused},
+		{"a machine in a zone that is avoided", testTerminationWaits},
 		{"a cloud that stops answering about machines in dispute", testDisputeWithoutAnswers},
 		{"a cloud that lists other people's machines", testCloudOfOthers},
 		{"machines that neither cloud nor node shows", testCloudAndNodesAgree},

@@ -23,3 +23,10 @@ func NoteTerminationFailed(claim *karpv1.NodeClaim, err error) string {
 	}
 	return reason
 }
+
+// TerminationWaits reports whether the provider refuses a termination for a time, such as during a zonal shift, which is
+// no failure: it is neither logged as an error nor an event, and is asked for again after Timers.RetryMax.
+func TerminationWaits(err error) bool {
+	refused := (*cloud.TerminateError)(nil)
+	return errors.As(err, &refused) && refused.Reason == cloud.ReasonZoneShifted
+}

@@ -257,7 +257,9 @@ func (r *Reconciler) terminate(ctx context.Context, l *termination) (time.Durati
 	err := r.Provider.Terminate(ctx, l.claim.Status.ProviderID)
 	gone := errors.Is(err, cloud.ErrNotFound)
 	if err != nil && !gone {
-		r.reportNotTerminated(ctx, l, err)
+		if r.reportNotTerminated(ctx, l, err); controller.TerminationWaits(err) {
+			return r.Timers.RetryMax, nil
+		}
 		// Not wrapped: an error of the cloud must not be mistaken for one of the Kubernetes API.
 		return 0, fmt.Errorf("terminating machine %s: %v", l.claim.Status.ProviderID, err)
 	}
@@ -280,7 +282,9 @@ func (r *Reconciler) reportNotTerminated(ctx context.Context, l *termination, wh
 	if told != nil && !controller.Stale(told) {
 		ctrl.LoggerFrom(ctx).Error(told, "writing why a machine is not terminated")
 	}
-	r.Recorder.Emit(telemetry.TerminationFailed(l.claim, l.claim.Status.ProviderID, reason, why))
+	if !controller.TerminationWaits(why) {
+		r.Recorder.Emit(telemetry.TerminationFailed(l.claim, l.claim.Status.ProviderID, reason, why))
+	}
 }
 
 // release removes the node's finalizer and counts its end.

@@ -189,10 +189,8 @@ func (r *Reconciler) removeMachines(ctx context.Context, claim *karpv1.NodeClaim
 	for _, id := range ids {
 		err := r.Provider.Terminate(ctx, id)
 		if err != nil && !errors.Is(err, cloud.ErrNotFound) {
-			before := claim.Status.DeepCopy()
-			r.Recorder.Emit(telemetry.TerminationFailed(claim, id, controller.NoteTerminationFailed(claim, err), err))
-			if told := r.writeStatus(ctx, claim, before); told != nil && !controller.Stale(told) {
-				ctrl.LoggerFrom(ctx).Error(told, "writing why a machine is not terminated")
+			if r.reportNotTerminated(ctx, claim, id, err); controller.TerminationWaits(err) {
+				return r.Timers.RetryMax, nil
 			}
 			return 0, fmt.Errorf("terminating machine %s of claim %s: %v", id, claim.Name, err) // not wrapped, see launch
 		}
@@ -207,6 +205,18 @@ func (r *Reconciler) removeMachines(ctx context.Context, claim *karpv1.NodeClaim
 		return 0, err
 	}
 	return r.Timers.InstancePause(waitedSince(claim, karpv1.ConditionInstanceTerminating, r.Clock.Now())), nil
+}
+
+// reportNotTerminated reports on the claim why a machine is not terminated.
+func (r *Reconciler) reportNotTerminated(ctx context.Context, claim *karpv1.NodeClaim, id string, why error) {
+	before := claim.Status.DeepCopy()
+	reason := controller.NoteTerminationFailed(claim, why)
+	if told := r.writeStatus(ctx, claim, before); told != nil && !controller.Stale(told) {
+		ctrl.LoggerFrom(ctx).Error(told, "writing why a machine is not terminated")
+	}
+	if !controller.TerminationWaits(why) {
+		r.Recorder.Emit(telemetry.TerminationFailed(claim, id, reason, why))
+	}
 }
 
 // machinesOf returns the provider IDs to terminate. A claim that does not show its machine may still have one, if the
