@@ -190,6 +190,12 @@ func (c *EC2NodeClass) PrefixDelegation() bool {
 	return c.Annotations[AnnotationPrefixDelegation] == "true"
 }
 
+// OpenReservations reports whether instances of the class may use matching open capacity reservations whether or not the
+// class selects them.
+func (c *EC2NodeClass) OpenReservations() bool {
+	return c.Annotations[AnnotationOpenReservations] == "true"
+}
+
 // GetConditions implements status.Object.
 func (c *EC2NodeClass) GetConditions() []status.Condition { return c.Status.Conditions }
 

@@ -72,7 +72,7 @@ func rebalanceWithoutQueue(c *circumstances) (found []Ineffective) {
 func prefixesWithMaxPods(c *circumstances) (found []Ineffective) {
 	for i := range c.classes {
 		class := &c.classes[i]
-		if class.Annotations[awsv1.AnnotationPrefixDelegation] == "true" && class.Spec.Kubelet != nil && class.Spec.Kubelet.MaxPods != nil {
+		if class.PrefixDelegation() && class.Spec.Kubelet != nil && class.Spec.Kubelet.MaxPods != nil {
 			found = append(found, Ineffective{fmt.Sprintf("annotation %s of EC2NodeClass %q", awsv1.AnnotationPrefixDelegation, class.Name),
 				"spec.kubelet.maxPods is set, and is the number of pods of each node"})
 		}
@@ -98,7 +98,7 @@ func openReservationsWithoutGate(c *circumstances) (found []Ineffective) {
 		return nil
 	}
 	for i := range c.classes {
-		if c.classes[i].Annotations[awsv1.AnnotationOpenReservations] == "true" {
+		if c.classes[i].OpenReservations() {
 			found = append(found, Ineffective{fmt.Sprintf("annotation %s of EC2NodeClass %q", awsv1.AnnotationOpenReservations, c.classes[i].Name),
 				"the feature gate ReservedCapacity is off: the machines of all classes may start in open reservations"})
 		}

@@ -65,7 +65,7 @@ func (p *Provider) order(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, off
 	}
 	return &launch.Order{Claim: claim, Class: class, Types: types, Image: offered.typeSet.Image, Resolved: offered.typeSet.Resolved, Cluster: clusterData(facts),
 		Placement:        offered.typeSet.Placement(),
-		OpenReservations: p.opts.OpenReservations || class.Annotations[awsv1.AnnotationOpenReservations] == "true"}
+		OpenReservations: p.opts.OpenReservations || class.OpenReservations()}
 }
 
 // orders returns the launch orders of the pools of a class, one per pool. The class need not be ready: the orders are

@@ -17,6 +17,7 @@ var annotationValues = []struct {
 	values []string
 }{
 	{awsv1.AnnotationAutoRecovery, []string{"default", awsv1.Disabled}},
+	{awsv1.AnnotationOpenReservations, []string{"true", "false"}},
 	{awsv1.AnnotationPrefixDelegation, []string{"true", "false"}},
 }
 

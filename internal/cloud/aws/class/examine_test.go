@@ -53,6 +53,8 @@ func TestExamine(t *testing.T) {
 		{name: "an annotation", change: func(c *awsv1.EC2NodeClass) {
 			c.Annotations = map[string]string{awsv1.AnnotationPrefixDelegation: "yes"}
 		}, want: "False InvalidAnnotation karpenter-go.github.io/prefix-delegation"},
+		{name: "open reservations", change: annotated(awsv1.AnnotationOpenReservations, "True"),
+			want: `False InvalidAnnotation metadata.annotations[karpenter-go.github.io/open-reservations]: is "True", want true or false`},
 		{name: "sizes of volumes", change: annotated(awsv1.AnnotationVolumeSize, "/dev/xvda = 20 + 2 * vcpus;\n")},
 		{name: "a size of another device", change: annotated(awsv1.AnnotationVolumeSize, "/dev/xvdb=20"),
 			want: "False InvalidAnnotation names the device /dev/xvdb, and the class has the EBS volumes [/dev/xvda]"},

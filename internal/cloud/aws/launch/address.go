@@ -33,7 +33,7 @@ func (p *plan) addressesIn(zone string) int64 {
 	switch {
 	case p.order.Cluster.IPv6:
 		return 1
-	case p.order.Class.Annotations[awsv1.AnnotationPrefixDelegation] == "true":
+	case p.order.Class.PrefixDelegation():
 		return 1 + (pods+prefixAddresses-1)/prefixAddresses*prefixAddresses
 	}
 	return pods
