@@ -57,7 +57,7 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "",
 		"disruption-validation": "15s", "metrics-detail": "false", "cost-label": "", "honor-safe-to-evict": "false",
 		"default-instance-profile": "", "work-budget": "20000000", "webhook-client-ca": "", "proactive-scale-up": "true",
-		"expendable-pods-priority-cutoff": "", "new-pod-delay": "0s", "unready-brake": "off", "pool-selector": "",
+		"expendable-pods-priority-cutoff": "", "new-pod-delay": "0s", "unready-brake": "off", "pool-selector": "", "price-file": "", "interruption-backoff": "3m0s",
 	}
 	got := map[string]string{}
 	newControllerCommand().Flags().VisitAll(func(f *pflag.Flag) {
