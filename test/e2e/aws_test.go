@@ -219,6 +219,8 @@ func TestAWS(t *testing.T) {
 		{"half the fleet is interrupted", testAWSInterrupted, true},
 		{"a rebalance recommendation", testAWSRebalance, false},
 		{"a zone is shifted", testAWSShifted, true},
+		{"reserved machines", testAWSReserved, false},
+		{"a capacity block ends", testAWSBlockEnds, false},
 		{"subnets are full", testAWSFullSubnets, false},
 		{"answers are lost", testAWSLostAnswers, false},
 		{"throttled", testAWSThrottled, false},
