@@ -24,11 +24,8 @@ import (
 // reservationsEvery is the interval at which the machines in reservations are examined.
 const reservationsEvery = time.Minute
 
-// Reasons of events about machines in reservations, which upstream does not have.
-const (
-	reasonReservationLost = "ReservationLost"
-	reasonBlockExpiring   = "CapacityBlockExpiring"
-)
+// reasonReservationLost is the reason of an event that upstream does not have.
+const reasonReservationLost = "ReservationLost"
 
 // lostFor is how long EC2 must say that a machine is not in its reservation: its answers may be old.
 const lostFor = reservationsEvery / 2
@@ -121,21 +118,19 @@ func (p *reservedUpkeep) demoteLost(ctx context.Context, claims []karpv1.NodeCla
 // blocks are read by ID, because no class may select them any more.
 func (p *reservedUpkeep) leaveBlocks(ctx context.Context, claims []karpv1.NodeClaim, blocks []string) error {
 	found, err := p.sources.Reservations.ByID(ctx, blocks)
-	failed := []error{err}
+	failed, rules := []error{err}, interruption.Rules{Now: p.opts.Clock.Now()}
 	for i := range found.List {
 		block := &found.List[i]
-		if block.StateAt(p.opts.Clock.Now()) != awsv1.ReservationExpiring {
+		if block.State != awsv1.ReservationExpiring {
 			continue
 		}
+		notice := interruption.Notice{Kind: interruption.BlockExpiring, At: block.ReclaimedAt()}
 		for j := range claims {
 			if claims[j].Labels[awsv1.LabelCapacityReservationID] != block.ID {
 				continue
 			}
-			failed = append(failed, p.act(ctx, interruption.Decision{Claim: noticed(&claims[j]), Kind: interruption.BlockExpiring,
-				Replace: true, Deadline: block.ReclaimedAt(),
-				Events: []interruption.Event{{Reason: reasonBlockExpiring, Warning: true,
-					Message: fmt.Sprintf("Capacity block %s ends; EC2 terminates its instances from %s", block.ID,
-						block.ReclaimedAt().UTC().Format(time.RFC3339))}}}))
+			id, _ := instanceOf(claims[j].Status.ProviderID)
+			failed = append(failed, p.act(ctx, interruption.Decide(notice, id, noticed(&claims[j]), rules)))
 		}
 	}
 	return errors.Join(failed...)

@@ -199,3 +199,32 @@ func TestLostForAWhile(t *testing.T) {
 		}
 	})
 }
+
+// TestBlockExpiresWithGrace checks that the end of a capacity block does not extend a drain beyond the termination grace
+// period of the claim, or beyond the end that the claim has already.
+func TestBlockExpiresWithGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large")
+		end := time.Now().Add(2 * time.Hour).Truncate(time.Second)
+		w.reserved(t, awssim.CapacityReservation{Kind: "capacity-block", End: end, Total: 2})
+		p := w.provider(t)
+		leaving := end.Add(-39 * time.Minute)
+		ends := leaving.Add(2 * time.Minute).UTC().Format(time.RFC3339)
+		graced := w.launched(t, p, "graced", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved"}})
+		graced.Spec.TerminationGracePeriod = &metav1.Duration{Duration: 5 * time.Minute}
+		ending := w.launched(t, p, "ending", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved"}})
+		metav1.SetMetaDataAnnotation(&ending.ObjectMeta, karpv1.AnnotationTerminationTimestamp, ends)
+		for _, claim := range []*karpv1.NodeClaim{graced, ending} {
+			claim.Finalizers = []string{karpv1.FinalizerTermination}
+			check(t, w.api.Update(t.Context(), claim))
+		}
+		time.Sleep(time.Until(leaving))
+		check(t, (&reservedUpkeep{Provider: p}).examineReserved(t.Context()))
+		for claim, want := range map[*karpv1.NodeClaim]string{graced: "", ending: ends} {
+			check(t, w.api.Get(t.Context(), client.ObjectKeyFromObject(claim), claim))
+			if got := claim.Annotations[karpv1.AnnotationTerminationTimestamp]; got != want || claim.DeletionTimestamp == nil {
+				t.Errorf("%s: the drain ends at %q, want %q; deleted at %v", claim.Name, got, want, claim.DeletionTimestamp)
+			}
+		}
+	})
+}

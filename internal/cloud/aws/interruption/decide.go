@@ -84,6 +84,10 @@ func Decide(n Notice, instance string, c Claim, rules Rules) Decision {
 			d.SoldOut = &Offering{Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, ReservationID: c.ReservationID}
 		}
 		d.warn("CapacityReservationInstanceInterrupted", "EC2 takes back the instance %s for its capacity reservation's owner", instance)
+	case BlockExpiring:
+		d.Replace, d.Deadline = true, n.At
+		d.warn("CapacityBlockExpiring", "Capacity block %s ends; EC2 terminates its instances from %s", c.ReservationID,
+			n.At.UTC().Format(time.RFC3339))
 	case RebalanceRecommendation:
 		d.Events = []Event{{"SpotRebalanceRecommendation", false, "EC2 sees an elevated risk of interruption for the spot instance " + instance}}
 	case InstanceStopped:

@@ -105,6 +105,8 @@ func TestDecideAboutInterruptions(t *testing.T) {
 			[]string{"CapacityReservationInstanceInterrupted!", "TerminatingOnInterruption!"}},
 		"reservation, of a claim without one": {Notice{Kind: ReservationInterrupted, At: taken.At}, claimWith(onDemand), true,
 			taken.At, nil, []string{"CapacityReservationInstanceInterrupted!", "TerminatingOnInterruption!"}},
+		"block": {Notice{Kind: BlockExpiring, At: received.Add(10 * time.Minute)}, reserved, true, received.Add(10 * time.Minute), nil,
+			[]string{"CapacityBlockExpiring!", "TerminatingOnInterruption!"}},
 		"recommendation": {Notice{Kind: RebalanceRecommendation}, claim, false, time.Time{}, nil,
 			[]string{"SpotRebalanceRecommendation"}},
 	} {

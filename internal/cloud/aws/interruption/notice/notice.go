@@ -34,12 +34,9 @@ const (
 	InstanceStatus Kind = "instance_status"
 	SystemStatus   Kind = "system_status"
 	EventStatus    Kind = "event_status"
-	EBSStatus      Kind = "attached_ebs_status" // not upstream
+	EBSStatus      Kind = "attached_ebs_status"     // not upstream
+	BlockExpiring  Kind = "capacity_block_expiring" // not upstream
 )
-
-// BlockExpiring is the kind of a capacity block that is about to end, which is known from its end date. Upstream deletes
-// the claims without a kind.
-const BlockExpiring Kind = "capacity_block_expiring"
 
 // Notice describes an event of some machines.
 type Notice struct {
