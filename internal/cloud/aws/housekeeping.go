@@ -101,6 +101,7 @@ func (p *Provider) followClasses(ctx context.Context, mgr ctrl.Manager) error {
 			}
 			if class, ok := object.(*awsv1.EC2NodeClass); ok {
 				p.catalogs.forget(class.UID)
+				p.recountFailed.Delete(class.UID)
 			}
 		},
 	})

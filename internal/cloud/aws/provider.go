@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -120,8 +121,8 @@ type Provider struct {
 	catalogs    *catalogCache
 	// reported is the version of unavailable and reserved, together, for which Changed was last called.
 	reported atomic.Uint64
-	// recountFailed is when the counts of reservations could not be read. Nil means never.
-	recountFailed atomic.Pointer[time.Time]
+	// recountFailed has when the counts of a class's reservations could not be read (time.Time), by the class's UID.
+	recountFailed sync.Map
 	wake          chan struct{}
 	// ask is called before a claim is deleted because of information from EC2 (see AskBeforeRemoval). It may be nil.
 	ask func(ctx context.Context, removals []cloud.Removal) ([]bool, error)

@@ -72,14 +72,15 @@ func (p *Provider) recount(ctx context.Context, class *awsv1.EC2NodeClass) {
 	if p.opts.OpenReservations || !slices.ContainsFunc(class.Status.CapacityReservations, late) {
 		return
 	}
-	if failed := p.recountFailed.Load(); failed != nil && now.Sub(*failed) < recountAfter {
+	if failed, has := p.recountFailed.Load(class.UID); has && now.Sub(failed.(time.Time)) < recountAfter {
 		return
 	}
 	found, err := p.sources.Reservations.Find(ctx, class)
 	if err != nil {
-		p.recountFailed.Store(&now)
+		p.recountFailed.Store(class.UID, now)
 		ctrl.LoggerFrom(ctx).Error(err, "the room in capacity reservations is not known; the call is retried", "EC2NodeClass", class.Name)
 		return
 	}
+	p.recountFailed.Delete(class.UID)
 	p.counted(found)
 }

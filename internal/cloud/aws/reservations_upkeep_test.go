@@ -228,3 +228,28 @@ func TestBlockExpiresWithGrace(t *testing.T) {
 		}
 	})
 }
+
+// TestCountsFailAlone checks that a class whose reservations cannot be read does not hold back the counts of another.
+func TestCountsFailAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large")
+		id := w.reserved(t, awssim.CapacityReservation{Criteria: "targeted"})
+		other := testClass("other")
+		other.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "a"}}}
+		other.Status.CapacityReservations = []awsv1.CapacityReservation{{ID: "cr-0123456789abcdef0"}}
+		p := w.provider(t)
+		fault, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "DescribeCapacityReservations"})
+		check(t, err)
+		p.recount(t.Context(), other)
+		w.sim.Clear(fault)
+		p.recount(t.Context(), w.class(t, "default"))
+		if counts := p.reserved.Counts(); len(counts) != 1 || counts[0].ID != id || counts[0].Available != 1 {
+			t.Errorf("after a failure for another class: %+v", counts)
+		}
+		w.sim.ResetCalls()
+		p.recount(t.Context(), other)
+		if calls := w.sim.Calls(); len(calls) != 0 {
+			t.Errorf("a read that has just failed is repeated: %v", calls)
+		}
+	})
+}
