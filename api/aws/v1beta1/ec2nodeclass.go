@@ -59,8 +59,7 @@ type EC2NodeClassSpec struct {
 	// +listType=atomic
 	// +required
 	SecurityGroupSelectorTerms []awsv1.SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms"`
-	// CapacityReservationSelectorTerms select the capacity reservations that instances may use. Accepted, but
-	// not yet implemented.
+	// CapacityReservationSelectorTerms select the capacity reservations that instances may use.
 	// +kubebuilder:validation:XValidation:message="each term needs one of tags, id, instanceMatchCriteria",rule="self.all(x, (has(x.tags) && size(x.tags) > 0) || has(x.id) || has(x.instanceMatchCriteria))"
 	// +kubebuilder:validation:XValidation:message="a term with id can have nothing else",rule="self.all(x, !has(x.id) || !(has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))"
 	// +kubebuilder:validation:MaxItems:=30
