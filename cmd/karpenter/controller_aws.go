@@ -97,7 +97,7 @@ func (a *awsOptions) readGates() (notes []string, err error) {
 		case err != nil:
 			return nil, cli.UsageErrorf("--aws-feature-gates: %q, want Name=true or Name=false", item)
 		case name != "NodeClassCEL":
-			notes = append(notes, "AWS feature gate "+name+" is not known and ignored")
+			notes = append(notes, "--aws-feature-gates: "+name+" is not known and ignored; the only one is NodeClassCEL")
 		default:
 			a.kubeletExpressions = on
 		}

@@ -186,13 +186,13 @@ func SpreadGroupFull(object client.Object, message string) Event {
 }
 
 // ZonalShiftActive reports that traffic is shifted away from a zone in which the pool may launch nodes.
-func ZonalShiftActive(object client.Object, message string) Event {
-	return event(object, warning, ReasonZonalShiftActive, message, uid(object))
+func ZonalShiftActive(pool client.Object, message string) Event {
+	return event(pool, warning, ReasonZonalShiftActive, message, uid(pool))
 }
 
 // ZonalShiftCleared reports that traffic is no longer shifted away from a zone in which the pool may launch nodes.
-func ZonalShiftCleared(object client.Object, message string) Event {
-	return event(object, normal, ReasonZonalShiftCleared, message, uid(object))
+func ZonalShiftCleared(pool client.Object, message string) Event {
+	return event(pool, normal, ReasonZonalShiftCleared, message, uid(pool))
 }
 
 // WaitingOnClaimTermination reports which NodeClaims block the deletion of a node class.

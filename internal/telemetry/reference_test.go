@@ -250,8 +250,11 @@ func text(e ast.Expr) string {
 	return ""
 }
 
-// objectOf returns the object of the event: the type of the first parameter.
+// objectOf returns the object of the event: the type of the first parameter, or a pool by its name.
 func objectOf(f *ast.FuncDecl) string {
+	if f.Type.Params.List[0].Names[0].Name == "pool" {
+		return "NodePool"
+	}
 	if on := text(f.Type.Params.List[0].Type); on != "Object" {
 		return on
 	}
