@@ -3,8 +3,12 @@ package migrate
 import (
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
 // placeholder matches a value, or a part of one, that should have been replaced: ${NAME}, ${NAME:-default}, $NAME,
@@ -28,8 +32,15 @@ func (m *migration) placeholders() {
 }
 
 func (i *item) placeholdersIn(root *yaml.Node, field string) {
+	class := text(at(root, "kind")) == awsv1.Kind
 	eachText(root, field, func(path, value string) {
-		if found := placeholder.FindString(value); found != "" {
+		left := value
+		if class && strings.HasPrefix(path, "spec.tags.") { // the controller replaces some
+			tagged := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: "class"}}
+			tagged.Spec.Tags = map[string]string{"": value}
+			left = tagged.ResolvedTags("pool", "cluster")[""]
+		}
+		if found := placeholder.FindString(left); found != "" {
 			i.note(Advice, path, "is %q, and %s looks like a placeholder that nothing replaces; set the value", value, found)
 		}
 	})

@@ -54,6 +54,12 @@ func TestPlaceholders(t *testing.T) {
 	if notes, _ := toldOf(t, "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n  userData: echo ${HOME} <a>\n"); slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "placeholder") }) {
 		t.Errorf("user data: %q", notes)
 	}
+	notes, _ := toldOf(t, "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec:\n"+
+		"  tags: {Name: \"{{cluster}}-{{ nodepool }}-{{nodeclass}}\", owner: \"{{cluster}}-{{team}}\"}\n")
+	notes = slices.DeleteFunc(notes, func(n string) bool { return !strings.Contains(n, "placeholder") })
+	if len(notes) != 1 || !strings.Contains(notes[0], "spec.tags.owner: ") || !strings.Contains(notes[0], "{{team}} looks like") {
+		t.Errorf("tags: %q, want a note on the owner alone", notes)
+	}
 }
 
 // TestExpireAfterWithoutTemplate verifies that the report on expireAfter matches the output, also for a pool without
