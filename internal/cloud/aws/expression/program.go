@@ -43,6 +43,9 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 
 // Compile compiles an expression. An error describes what is wrong with the text or with the type of its result.
 func Compile(text string) (*Program, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, errors.New("it is empty")
+	}
 	env, err := environment()
 	if err != nil {
 		return nil, fmt.Errorf("setting up the language of expressions: %w", err)
@@ -62,9 +65,13 @@ func Compile(text string) (*Program, error) {
 	return &Program{program: program, named: named, results: map[Variables]int64{}}, nil
 }
 
-// brief returns the first line of an error of CEL, without the excerpt of the text below it.
+// brief returns the first line of an error of CEL, without the excerpt of the text below it, and with the known
+// variables if it is about an unknown one.
 func brief(err error) string {
 	line, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "ERROR: <input>:"), "\n")
+	if line, undeclared := strings.CutSuffix(line, " (in container '')"); undeclared {
+		return line + "; the variables are " + strings.Join(variables, ", ")
+	}
 	return line
 }
 

@@ -20,12 +20,16 @@ type Variables struct {
 // nameVariable is the variable with the name of the type.
 const nameVariable = "instance_type"
 
+// variables are the names that expressions use.
+var variables = []string{nameVariable, "vcpus", "memory_mib", "default_enis", "ips_per_eni", "max_pods"}
+
 // declarations are the variables by the names that expressions use.
 func declarations() []cel.EnvOption {
-	return []cel.EnvOption{
-		cel.Variable(nameVariable, cel.StringType), cel.Variable("vcpus", cel.IntType), cel.Variable("memory_mib", cel.IntType),
-		cel.Variable("default_enis", cel.IntType), cel.Variable("ips_per_eni", cel.IntType), cel.Variable("max_pods", cel.IntType),
+	options := []cel.EnvOption{cel.Variable(nameVariable, cel.StringType)}
+	for _, name := range variables[1:] {
+		options = append(options, cel.Variable(name, cel.IntType))
 	}
+	return options
 }
 
 // ResolveName implements cel.Activation.
