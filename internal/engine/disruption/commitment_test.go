@@ -166,3 +166,26 @@ func TestCommitmentsThatComeAndGo(t *testing.T) {
 		}
 	}
 }
+
+// TestCommitmentAfterSteps: the machine that a step launches in the model pays the price of the commitment, as in the
+// cluster. At the list price it would be replaced by one of its own type in each step.
+func TestCommitmentAfterSteps(t *testing.T) {
+	f := &committedFleet{now: noon, limit: 4000, made: 1}
+	f.pods = []model.PodSpec{{UID: "pod", Namespace: "default", Name: "pod", State: model.Bound, Ready: true, Node: "n2", Reschedulable: true,
+		Requests: []quantity.Amount{{Name: "cpu", Value: 1000}}}}
+	f.launch(&plan.NewClaim{Options: []plan.Option{{Type: "b4"}}})
+	f.now = f.now.Add(2 * time.Hour)
+	snap, steps := f.snapshot(), 0
+	for ; steps < 4; steps++ {
+		proposal := disruption.Propose(snap, disruption.Options{})
+		if len(proposal.Commands) == 0 {
+			break
+		}
+		snap = disruption.After(snap, proposal.Commands[0])
+	}
+	n := snap.Nodes[0]
+	got := []int64{int64(steps), n.Price, n.LeastPrice()}
+	if want := []int64{1, model.Nano / 10, model.Nano / 10}; !slices.Equal(got, want) || n.Labels[model.LabelType] != "b2" {
+		t.Errorf("steps, price and least price %v of %s, want %v of b2", got, n.Labels[model.LabelType], want)
+	}
+}

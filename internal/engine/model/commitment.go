@@ -214,13 +214,13 @@ func using(list []*Commitment, sign int64, nodes ...*Node) []*Commitment {
 	return own
 }
 
-// pay sets the price of a machine that commitments cover. For a claim in flight, that is the least it may cost.
+// pay sets the price of a machine that commitments cover, one of the model too (Future), whose list of types has its own
+// type. For a claim in flight, that is the least it may cost.
 func (n *Node) pay(price int64) {
-	if len(n.Types) > 0 {
-		n.least.price = price
-		return
+	n.least.price = price
+	if n.Stage != Launching {
+		n.Price = price
 	}
-	n.Price = price
 }
 
 // PinCommitment narrows the row to nodes that are bought with the commitment of the name, or with none if it is "".
