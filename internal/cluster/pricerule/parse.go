@@ -32,6 +32,9 @@ func Parse(name string, data []byte) ([]Rule, error) {
 	var file struct {
 		Rules []json.RawMessage `json:"rules"`
 	}
+	if at := secondDocument(data); at > 0 {
+		return nil, fmt.Errorf("%s: line %d: a second YAML document; want one, with all rules in its list", name, at)
+	}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
 		return nil, fmt.Errorf("%s: %w; want rules: with a list of rules", name, err)
 	}
@@ -54,6 +57,27 @@ func Parse(name string, data []byte) ([]Rule, error) {
 		r.complete()
 	}
 	return rules, nil
+}
+
+// secondDocument returns the line, from 1, of the separator before a second document that is not empty, which the YAML
+// decoder would leave unread; 0 for none.
+func secondDocument(data []byte) int {
+	begun, separator := false, 0
+	for i, line := range strings.Split(string(data), "\n") {
+		text := strings.TrimSpace(line)
+		switch {
+		case line == "---" || strings.HasPrefix(line, "--- "):
+			if begun {
+				separator = i + 1
+			}
+		case text == "" || strings.HasPrefix(text, "#"):
+		case separator > 0:
+			return separator
+		default:
+			begun = true
+		}
+	}
+	return 0
 }
 
 // decode reads one rule, and refuses fields that it does not have.

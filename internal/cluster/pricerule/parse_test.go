@@ -15,6 +15,8 @@ func TestParseErrors(t *testing.T) {
 			`want name, instanceTypes, families, sizes, capacityTypes, regions, zones, requirements, factor, price, prices, upTo`},
 		{"wrong type", "rules: [{name: a, families: m7g}]", `p.yaml: rules[0]: families: a string; want a []string`},
 		{"no list", "prices: []", `p.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "prices"; want rules: with a list of rules`},
+		{"two documents", "rules: [{name: a, factor: 1}]\n---\nrules: [{name: b, factor: 1}]\n",
+			`p.yaml: line 2: a second YAML document; want one, with all rules in its list`},
 		{"no name", "rules: [{factor: 1}]", `p.yaml: rules[0].name: ""; want lower case letters, digits and hyphens, such as savings-plan`},
 		{"same name", "rules: [{name: a, factor: 1}, {name: a, factor: 1}]", `p.yaml: rules[1].name: "a" is the name of rules[0]; want another one`},
 		{"no price", "rules: [{name: a, factor: 1}, {name: b}]", `p.yaml: rules[1]: neither factor nor price nor prices; want one of them, such as factor: 0.72`},
@@ -43,6 +45,14 @@ func TestParseErrors(t *testing.T) {
 		if diff := cmp.Diff(test.want, err.Error()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
+	}
+}
+
+// TestParseSeparators: separators without a second document are accepted.
+func TestParseSeparators(t *testing.T) {
+	rules, err := Parse("p.yaml", []byte("# prices\n---\nrules: [{name: a, factor: 1}]\n---\n# the end\n"))
+	if err != nil || len(rules) != 1 {
+		t.Errorf("%d rules, error %v; want 1", len(rules), err)
 	}
 }
 
