@@ -197,8 +197,8 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cloud/...",
 		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud/..."},
-		because: "a provider knows its cloud and the API types; what to buy and what the cluster holds is not its business",
+		except:  []string{"./internal/cloud/...", "./internal/cluster/pricerule"},
+		because: "a provider knows its cloud, the API types, and rules for prices, which it may state; what to buy and what the cluster holds is not its business",
 	},
 	{
 		from:    "./internal/cloud/aws/catalog/...",
@@ -304,8 +304,8 @@ var importRules = []importRule{
 		because: "what AWS has is found for a class that it is given; who has a Kubernetes client brings the class and stores the status",
 	},
 	{
-		from:    "./internal/cloud/aws/class",
-		never:   []string{"./internal/..."},
+		from:  "./internal/cloud/aws/class",
+		never: []string{"./internal/..."},
 		except: []string{"./internal/cloud/aws/discovery", "./internal/cloud/aws/expression", "./internal/cloud/aws/launch",
 			"./internal/cloud/aws/userdata"},
 		because: "the controller of classes says what is wrong with them, for which it tries a launch as package launch makes it; what is launched is not its business",
@@ -322,6 +322,12 @@ var importRules = []importRule{
 		never:   []string{"./cloud/...", "./internal/..."},
 		except:  []string{"./cloud", "./internal/cloud/aws/catalog", "./internal/cloud/aws/discovery", "./internal/cloud/aws/instance"},
 		because: "rounds fetch and tidy; what is made of it, and how launches work, is not their business",
+	},
+	{
+		from:    "./internal/cloud/aws/commitment",
+		never:   []string{"k8s.io/...", "sigs.k8s.io/...", "./internal/..."},
+		except:  []string{"./internal/cloud/aws/call", "./internal/cluster/pricerule"},
+		because: "what an account has committed is the same for whatever plans with it",
 	},
 	{
 		from:    "./internal/cloud/aws/interruption",

@@ -18,6 +18,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 	"github.com/karpenter-go/karpenter/internal/gates"
 	"github.com/karpenter-go/karpenter/internal/telemetry"
 	"github.com/karpenter-go/karpenter/plugin/cli"
@@ -34,6 +35,7 @@ type awsOptions struct {
 	noDryRun                               bool
 	zonalShift                             bool
 	interruptionBackoff                    time.Duration
+	commitments                            bool
 	amiRefresh, subnetRefresh              time.Duration
 	gates                                  string
 	kubeletExpressions                     bool // the gate NodeClassCEL
@@ -55,6 +57,7 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.Int64Var(&a.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use")
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try, without launching, whether a node class could be launched")
 	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that traffic is shifted away from (Amazon Application Recovery Controller)")
+	f.BoolVar(&a.commitments, "commitments-from-aws", false, "aws: read the account's reserved instances every hour, and plan with what instances outside of the cluster leave of them")
 	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
 	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
 	f.StringVar(&a.instanceProfile, "default-instance-profile", "", "aws: instance profile of Provisioners and AWSNodeTemplates that name none")
@@ -127,12 +130,16 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	if err := w.process.insist(ctx, "EC2", func() error { return aws.Reachable(ctx, clients) }); err != nil {
 		return err
 	}
+	var committed func([]pricerule.Rule)
+	if a.commitments {
+		committed = w.prices.ofCloud
+	}
 	provider, err := aws.New(aws.Options{
 		Client: w.mgr.GetClient(), Live: w.mgr.GetAPIReader(), Clients: clients, Kubernetes: kubernetes, Cluster: a.clusterName, Region: cfg.Region,
 		Namespace: ownNamespace(w.o.electionNamespace), MemoryOverheadPercent: a.memoryOverhead, ReservedENIs: a.reservedENIs, Queue: a.queue,
 		KubeletExpressions: a.kubeletExpressions,
 		Selection:          w.o.selection, IsolatedVPC: a.isolatedVPC, NoDryRun: a.noDryRun, OpenReservations: !w.o.on.On(gates.ReservedCapacity),
-		ZonalShift: a.zonalShift, InterruptionBackoff: a.interruptionBackoff,
+		ZonalShift: a.zonalShift, InterruptionBackoff: a.interruptionBackoff, Commitments: committed,
 		Lifetimes: discovery.Lifetimes{Images: a.amiRefresh, Subnets: a.subnetRefresh},
 		Clock:     w.clock, Ahead: w.skew.Ahead, Changed: w.restock, Observer: w.observeAWS(metrics),
 	})
@@ -149,7 +156,7 @@ func (w *wiring) addAWS(ctx context.Context) error {
 	log := w.mgr.GetLogger().WithName("aws")
 	log.Info("instance types and prices come from EC2; until then, and where EC2 cannot be called, the built-in ones are used", "builtIn", upkeep.Embedded(catalog.Load(), cfg.Region))
 	if err := provider.Prepare(ctx); err != nil {
-		log.Error(err, "instance types or prices are the built-in ones, or zonal shifts are not known; the call is retried")
+		log.Error(err, "instance types or prices are the built-in ones, or zonal shifts or commitments are not known; the call is retried")
 	}
 	warn(ctx, provider)
 	w.provider = provider

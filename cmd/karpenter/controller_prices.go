@@ -27,10 +27,15 @@ type priceFile struct {
 
 // addPriceFile reads the price file, and follows its changes. An invalid file at the start is an error.
 func (w *wiring) addPriceFile() error {
+	if w.o.changesPrices() {
+		if err := w.prices.start(w.store.SetPriceRules, w.mgr.GetLogger().WithName("prices")); err != nil {
+			return err
+		}
+	}
 	if w.o.priceFile == "" {
 		return nil
 	}
-	file := &priceFile{path: w.o.priceFile, set: w.store.SetPriceRules}
+	file := &priceFile{path: w.o.priceFile, set: w.prices.ofFile}
 	if _, err := file.read(); err != nil {
 		return cli.UsageErrorf("--price-file: %w", err)
 	}
@@ -58,6 +63,9 @@ func (w *wiring) addPriceFile() error {
 		}
 	}))
 }
+
+// changesPrices reports whether rules change the prices of the provider.
+func (o *controllerOptions) changesPrices() bool { return o.priceFile != "" || o.aws.commitments }
 
 // read applies the rules of the file if it has changed.
 func (p *priceFile) read() (changed bool, err error) {

@@ -67,6 +67,7 @@ type wiring struct {
 	metrics  *telemetry.Metrics
 	recorder *telemetry.Recorder
 	provider cloud.Provider
+	prices   priceRules
 	store    *cluster.Store
 	executor *execute.Executor
 	clock    clock.RealClock
@@ -258,7 +259,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 	store, err := cluster.NewStore(cluster.Config{
 		Provider: w.instrumented("state"), Scheme: w.mgr.GetScheme(), Live: w.mgr.GetAPIReader(),
 		Rejected: func(kind string, count int) { w.metrics.ClusterStateRejected.WithLabelValues(kind).Set(float64(count)) },
-		Departed: w.departures.Add, PriceRules: w.o.priceFile != "",
+		Departed: w.departures.Add, PriceRules: w.o.changesPrices(),
 		State: *w.o.state(),
 		Log:   w.mgr.GetLogger().WithName("state"),
 		Options: cluster.Options{
@@ -273,7 +274,7 @@ func (w *wiring) addStore(ctx context.Context) error {
 	if err := w.o.checkSelection(store.Vocabulary().Rules); err != nil {
 		return err
 	}
-	if provider, ok := w.provider.(cloud.Overlaid); ok && (w.o.on.On(gates.NodeOverlay) || w.o.priceFile != "") {
+	if provider, ok := w.provider.(cloud.Overlaid); ok && (w.o.on.On(gates.NodeOverlay) || w.o.changesPrices()) {
 		provider.SetOverlay(store.Overlaid)
 	}
 	if err := store.Watch(ctx, w.mgr.GetCache()); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 	"github.com/karpenter-go/karpenter/plugin/cli"
 	"github.com/karpenter-go/karpenter/plugin/doctor"
 	"github.com/karpenter-go/karpenter/plugin/offline"
@@ -54,6 +55,7 @@ type awsSettings struct {
 	cluster, queue        string
 	isolatedVPC, noDryRun bool
 	zonalShift            bool
+	commitments           bool
 }
 
 func (a *awsSettings) addFlags(f *pflag.FlagSet) {
@@ -63,6 +65,7 @@ func (a *awsSettings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.CABundle, "cluster-ca-bundle", "", "aws: certificates of the API server, as given to nodes"+same)
 	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices"+same)
 	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that traffic is shifted away from"+same)
+	f.BoolVar(&a.commitments, "commitments-from-aws", false, "aws: read the account's reserved instances"+same)
 	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached"+same)
 	f.BoolVar(&a.FromEKS, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes"+same)
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: skip dry runs of launches with the node classes"+same)
@@ -231,10 +234,14 @@ func (c *consultation) ofProvider(ctx context.Context, source *doctor.Source, fa
 	if err != nil {
 		return cannot(err)
 	}
+	var committed func([]pricerule.Rule)
+	if c.aws.commitments {
+		committed = func([]pricerule.Rule) {} // only whether it may be read is of interest
+	}
 	provider, err := aws.New(aws.Options{
 		Client: source.Client, Live: source.Client, Clients: aws.ClientsOf(cfg), Kubernetes: kubernetes,
 		Cluster: c.aws.cluster, Region: cfg.Region, Queue: c.aws.queue,
-		IsolatedVPC: c.aws.isolatedVPC, NoDryRun: c.aws.noDryRun, ZonalShift: c.aws.zonalShift,
+		IsolatedVPC: c.aws.isolatedVPC, NoDryRun: c.aws.noDryRun, ZonalShift: c.aws.zonalShift, Commitments: committed,
 	})
 	if err != nil {
 		return cannot(err)

@@ -82,6 +82,7 @@
   (list "DEFAULT_INSTANCE_PROFILE" $s.defaultInstanceProfile)
   (list "DISABLE_DRY_RUN" $s.disableDryRun)
   (list "ENABLE_ZONAL_SHIFT" $s.enableZonalShift)
+  (list "COMMITMENTS_FROM_AWS" $s.commitmentsFromAWS)
   (list "AMI_REFRESH_INTERVAL" $s.amiRefreshInterval)
   (list "SUBNET_REFRESH_INTERVAL" $s.subnetRefreshInterval)
   (list "AWS_FEATURE_GATES" (include "karpenter.gates" ($s.awsFeatureGates | default dict)))

@@ -163,6 +163,7 @@ they become is checked here, because the schema sees the template.
   (list "vmMemoryOverheadPercent" "a number")
   (list "interruptionQueue" "")
   (list "enableZonalShift" "true or false")
+  (list "commitmentsFromAWS" "true or false")
   (list "reservedENIs" "a number")
   (list "ignoreDRARequests" "true or false")
   (list "disableClusterStateObservability" "true or false")

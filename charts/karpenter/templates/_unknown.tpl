@@ -94,7 +94,7 @@ settings: [cloudProvider, batchMaxDuration, batchIdleDuration, preferencePolicy,
   disableLeaderElection, leaderElectionName, leaderElectionNamespace, poolSelector, clusterName, clusterEndpoint, clusterCABundle, isolatedVPC,
   eksControlPlane, vmMemoryOverheadPercent, interruptionQueue, interruptionQueueName, interruptionBackoff,
   reservedENIs, defaultInstanceProfile,
-  disableDryRun, enableZonalShift, amiRefreshInterval, subnetRefreshInterval, awsFeatureGates, instanceTypesFilePath, aws,
+  disableDryRun, enableZonalShift, commitmentsFromAWS, amiRefreshInterval, subnetRefreshInterval, awsFeatureGates, instanceTypesFilePath, aws,
   assumeRoleARN, assumeRoleDuration, tags]
 settings.featureGates: [nodeRepair, nodeOverlay, reservedCapacity, spotToSpotConsolidation, staticCapacity, capacityBuffer, drift,
   driftEnabled]

@@ -51,7 +51,8 @@ locals {
   }
   optional = {
     # generated: begin optional
-    ZonalShift = ["ZonalShift"] # zonal shift: --enable-zonal-shift
+    ZonalShift  = ["ZonalShift"] # zonal shift: --enable-zonal-shift
+    Commitments = ["Commitments"] # commitments: --commitments-from-aws
     # generated: end
   }
   parts = merge(local.always, { for name, sids in local.optional : name => sids if contains(var.features, name) })

@@ -67,8 +67,8 @@ variable "features" {
   default     = []
   validation {
     # generated: begin features
-    condition     = length(setsubtract(var.features, ["ZonalShift"])) == 0
-    error_message = "features are of: ZonalShift."
+    condition     = length(setsubtract(var.features, ["ZonalShift", "Commitments"])) == 0
+    error_message = "features are of: ZonalShift, Commitments."
     # generated: end
   }
 }

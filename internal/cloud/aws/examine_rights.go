@@ -73,6 +73,10 @@ func (e *examination) rightsOfEC2() []right {
 			_, err := c.DescribeLaunchTemplates(ctx, &ec2.DescribeLaunchTemplatesInput{DryRun: dry})
 			return err
 		}},
+		{"ec2:DescribeReservedInstances", func(ctx context.Context) error {
+			_, err := c.DescribeReservedInstances(ctx, &ec2.DescribeReservedInstancesInput{DryRun: dry})
+			return err
+		}},
 		{"ec2:DescribeSecurityGroups", func(ctx context.Context) error {
 			_, err := c.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{DryRun: dry})
 			return err

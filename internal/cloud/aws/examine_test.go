@@ -30,6 +30,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/discovery"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
@@ -371,13 +372,13 @@ func TestExamineTriesEveryAction(t *testing.T) {
 		return slices.Sorted(maps.Keys(actions))
 	}
 	want := slices.DeleteFunc(actionsOf(Features()), func(action string) bool { return slices.Contains(untried, action) })
-	if diff := cmp.Diff(want, tried(func(o *Options) { o.ZonalShift = true })); diff != "" {
+	if diff := cmp.Diff(want, tried(func(o *Options) { o.ZonalShift, o.Commitments = true, func([]pricerule.Rule) {} })); diff != "" {
 		t.Errorf("every feature is on: -actions +tried:\n%s", diff)
 	}
 	want = slices.DeleteFunc(want, func(action string) bool {
 		name := featureOf(action).Name
 		return name == "interruption notices" || name == "on-demand prices" || name == "doctor's check of the role of spot" || name == "instance profiles" || name == "capacity reservations" ||
-			name == "zonal shift"
+			name == "zonal shift" || name == "commitments"
 	})
 	if diff := cmp.Diff(want, tried(func(o *Options) { o.Queue, o.IsolatedVPC, o.OpenReservations = "", true, true })); diff != "" {
 		t.Errorf("what can be off is off: -actions +tried:\n%s", diff)

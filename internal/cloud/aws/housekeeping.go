@@ -59,6 +59,9 @@ func (p *Provider) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error
 		p.shifts.elected = mgr.Elected()
 		loops = append(loops, onEveryReplica{p.shifts.rounds(log.WithName("zonalshift"))})
 	}
+	if p.commitments != nil {
+		loops = append(loops, onEveryReplica{p.commitments.rounds(log.WithName("commitments"))})
+	}
 	if !p.opts.OpenReservations {
 		examined := (&reservedUpkeep{Provider: p}).rounds(log.WithName("capacityreservation"))
 		loops = append(loops, named("capacityreservation", examined.Start))

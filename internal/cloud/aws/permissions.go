@@ -49,6 +49,9 @@ func Features() []Feature {
 			on: func(e *examination) bool { return e.opts.ZonalShift }, Actions: []string{"arc-zonal-shift:GetManagedResource"}},
 		{Name: "placement groups", Setting: "spec.placementGroupSelector of a class", on: (*examination).usesPlacement,
 			Actions: []string{"ec2:DescribePlacementGroups"}},
+		{Name: "commitments", Setting: "--commitments-from-aws", Statement: "Commitments",
+			on:      func(e *examination) bool { return e.opts.Commitments != nil },
+			Actions: []string{"ec2:DescribeReservedInstances"}},
 		{Name: "doctor's check of the role of spot", Setting: "a NodePool that allows spot", Actions: []string{"iam:GetRole"},
 			on: func(e *examination) bool { return !e.opts.IsolatedVPC && slices.ContainsFunc(e.pools, allowsSpot) }},
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/launch"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 )
 
 // Options configure a Provider. Client, Live, Clients, Cluster and Region are required. Every other zero value has a
@@ -64,6 +65,9 @@ type Options struct {
 	// InterruptionBackoff is the longest time that a spot offering is avoided because of repeated interruptions
 	// (--interruption-backoff). With instance.UnavailableFor or less, each interruption counts by itself.
 	InterruptionBackoff time.Duration
+	// Commitments receives the rules for what the account has committed to EC2, whenever it has been read, concurrently. Nil
+	// means that it is not read (--commitments-from-aws).
+	Commitments func([]pricerule.Rule)
 	// Lifetimes are how long the results of discovery are used (--subnet-refresh-interval, --ami-refresh-interval).
 	Lifetimes discovery.Lifetimes
 
@@ -132,6 +136,8 @@ type Provider struct {
 	stored atomic.Uint64
 	// shifts follows zonal shifts. It is nil unless Options.ZonalShift is set.
 	shifts *shifts
+	// commitments follows the account's commitments. It is nil unless Options.Commitments is set.
+	commitments *commitments
 }
 
 var (
@@ -167,6 +173,9 @@ func New(opts Options) (*Provider, error) {
 	p.windows = instance.NewWindowsPrices(opts.Region, p.prices, func(name string) (*catalog.Type, bool) { return p.catalogs.typeOf(name) })
 	if opts.ZonalShift {
 		p.shifts = newShifts(p)
+	}
+	if opts.Commitments != nil {
+		p.commitments = newCommitments(p)
 	}
 	p.launcher = launch.New(launch.Options{Shifted: p.shifts.isShifted(),
 		EC2: opts.Clients.EC2, RecordStore: opts.Recorder, Subnets: sources.Addresses, Unavailable: unavailable,

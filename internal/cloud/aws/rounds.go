@@ -20,8 +20,8 @@ import (
 // preparing is the maximum duration of the first refresh. Data that does not arrive in time arrives with a later round.
 const preparing = 20 * time.Second
 
-// Prepare refreshes instance types, prices and zonal shifts once, so that the first plan does not use the embedded types
-// and prices, nor a zone that traffic is shifted away from. If it returns an error, those that are known stay in use
+// Prepare refreshes instance types, prices, zonal shifts and commitments once, so that the first plan does not use the
+// embedded types and prices, nor a zone that traffic is shifted away from. If it returns an error, those that are known stay in use
 // until a later round succeeds.
 func (p *Provider) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, preparing)
@@ -30,6 +30,9 @@ func (p *Provider) Prepare(ctx context.Context) error {
 	first := []func(context.Context) error{parts.Types, parts.OnDemand, parts.Spot, parts.WindowsOnDemand, parts.WindowsSpot}
 	if p.shifts != nil {
 		first = append(first, p.shifts.refresh)
+	}
+	if p.commitments != nil {
+		first = append(first, p.commitments.refresh)
 	}
 	errs := make([]error, len(first))
 	var all sync.WaitGroup

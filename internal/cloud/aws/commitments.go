@@ -1,0 +1,61 @@
+package aws
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/commitment"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
+)
+
+// commitmentsEvery is the time between two readings of the account's commitments. AWS applies them to whole hours.
+const commitmentsEvery = time.Hour
+
+// commitments follows what the account has committed to EC2, on every replica, so that a new leader does not plan without.
+type commitments struct {
+	p      *Provider
+	reader commitment.Reader
+
+	mu sync.Mutex
+	// last is the last answer, nil before the first one.
+	last *commitment.Facts
+}
+
+func newCommitments(p *Provider) *commitments {
+	return &commitments{p: p, reader: commitment.Reader{API: p.opts.Clients.EC2, Calls: p.sources.Calls, Cluster: p.opts.Cluster,
+		Now: p.opts.Clock.Now}}
+}
+
+// refresh reads the commitments, and passes their rules on. After an error, those of the last answer stay until they end.
+func (c *commitments) refresh(ctx context.Context) error {
+	found, err := c.reader.Read(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil {
+		c.last = found
+	}
+	if c.last != nil {
+		c.p.opts.Commitments(c.last.Rules(c.types(), c.p.opts.Clock.Now()))
+	}
+	return err
+}
+
+// types returns the instance types of the region with their prices.
+func (c *commitments) types() []commitment.Type {
+	var types []commitment.Type
+	for _, t := range c.p.catalogs.types() {
+		usd, _ := c.p.prices.OnDemand(t.Name)
+		types = append(types, commitment.Type{Name: t.Name, VCPUs: t.VCPUs, USD: usd})
+	}
+	return types
+}
+
+// rounds returns the loop that refreshes.
+func (c *commitments) rounds(log logr.Logger) *upkeep.Rounds {
+	return &upkeep.Rounds{List: []upkeep.Round{{Name: "commitments", Period: commitmentsEvery, Do: c.refresh}}, Clock: c.p.opts.Clock,
+		Failed: logChanges(log, "commitments are not known; those that are known hold until their end, and it is tried again",
+			"commitments are read again")}
+}
