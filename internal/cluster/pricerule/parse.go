@@ -36,7 +36,7 @@ func Parse(name string, data []byte) ([]Rule, error) {
 		return nil, fmt.Errorf("%s: line %d: a second YAML document; want one, with all rules in its list", name, at)
 	}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
-		return nil, fmt.Errorf("%s: %w; want rules: with a list of rules", name, err)
+		return nil, fmt.Errorf("%s: %s; want rules: with a list of rules", name, plain(err))
 	}
 	if len(file.Rules) > MaxRules {
 		return nil, fmt.Errorf("%s: rules: %d; want %d at most", name, len(file.Rules), MaxRules)
@@ -57,6 +57,16 @@ func Parse(name string, data []byte) ([]Rule, error) {
 		r.complete()
 	}
 	return rules, nil
+}
+
+// plain returns the error of the decoder without the stages that it names.
+func plain(err error) string {
+	reason := err.Error()
+	for _, stage := range []string{"error converting YAML to JSON: ", "error unmarshaling JSON: ", "while decoding JSON: ", "json: ",
+		"yaml: ", "unmarshal errors:\n"} {
+		reason = strings.TrimSpace(strings.TrimPrefix(reason, stage))
+	}
+	return reason
 }
 
 // secondDocument returns the line, from 1, of the separator before a second document that is not empty, which the YAML
@@ -86,12 +96,26 @@ func decode(text []byte, r *Rule) error {
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(r)
 	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		return fmt.Errorf("%s: a %s; want a %s", wrong.Field, wrong.Value, wrong.Type)
+		return fmt.Errorf("%s: a %s; want %s", wrong.Field, wrong.Value, wanted(wrong.Type))
 	}
 	if err != nil {
 		return fmt.Errorf("%s; want %s", strings.TrimPrefix(err.Error(), "json: "), strings.Join(fields(), ", "))
 	}
 	return nil
+}
+
+// wanted names the type of a field.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Float64:
+		return "a number, such as 0.72"
+	case reflect.String:
+		return "text"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "fields and their values"
+	}
 }
 
 // fields are the names of the fields of a rule.

@@ -13,8 +13,11 @@ func TestParseErrors(t *testing.T) {
 	for _, test := range []struct{ name, file, want string }{
 		{"unknown field", "rules: [{name: a, factr: 1}]", `p.yaml: rules[0]: unknown field "factr"; ` +
 			`want name, instanceTypes, families, sizes, capacityTypes, regions, zones, requirements, factor, price, prices, upTo`},
-		{"wrong type", "rules: [{name: a, families: m7g}]", `p.yaml: rules[0]: families: a string; want a []string`},
-		{"no list", "prices: []", `p.yaml: error unmarshaling JSON: while decoding JSON: json: unknown field "prices"; want rules: with a list of rules`},
+		{"wrong type", "rules: [{name: a, families: m7g}]", `p.yaml: rules[0]: families: a string; want a list`},
+		{"text for a number", "rules: [{name: a, factor: '0.5'}]", `p.yaml: rules[0]: factor: a string; want a number, such as 0.72`},
+		{"field twice", "rules:\n- name: a\n  factor: 1\n  factor: 1\n",
+			`p.yaml: line 4: key "factor" already set in map; want rules: with a list of rules`},
+		{"no list", "prices: []", `p.yaml: unknown field "prices"; want rules: with a list of rules`},
 		{"two documents", "rules: [{name: a, factor: 1}]\n---\nrules: [{name: b, factor: 1}]\n",
 			`p.yaml: line 2: a second YAML document; want one, with all rules in its list`},
 		{"no name", "rules: [{factor: 1}]", `p.yaml: rules[0].name: ""; want lower case letters, digits and hyphens, such as savings-plan`},
