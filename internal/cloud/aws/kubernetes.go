@@ -45,15 +45,16 @@ func KubernetesOf(asked discovery.Kubernetes, config *rest.Config, reader client
 	return asked, nil
 }
 
-// cniOf reads the settings of the VPC CNI from its DaemonSet. Without one, all are false.
+// cniOf reads the settings of the VPC CNI from its DaemonSet. Without one, it is Absent.
 func cniOf(ctx context.Context, reader client.Reader) (discovery.CNI, error) {
 	var found appsv1.DaemonSetList
 	err := reader.List(ctx, &found, client.InNamespace("kube-system"), client.MatchingFields{"metadata.name": "aws-node"})
-	var cni discovery.CNI
+	cni := discovery.CNI{Absent: err == nil}
 	for i := range found.Items {
 		if found.Items[i].Name != "aws-node" {
 			continue
 		}
+		cni.Absent = false
 		for _, container := range found.Items[i].Spec.Template.Spec.Containers {
 			for _, variable := range container.Env {
 				on := container.Name == "aws-node" && strings.EqualFold(variable.Value, "true")

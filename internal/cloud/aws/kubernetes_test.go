@@ -26,7 +26,7 @@ func TestCNI(t *testing.T) {
 		objects []client.Object
 		want    discovery.CNI
 	}{
-		{"no DaemonSet", nil, discovery.CNI{}},
+		{"no DaemonSet", nil, discovery.CNI{Absent: true}},
 		{"no settings", []client.Object{daemon("kube-system", "aws-node", "aws-node")}, discovery.CNI{}},
 		{"both", []client.Object{daemon("kube-system", "aws-node", "aws-node", prefixes, custom)},
 			discovery.CNI{PrefixDelegation: true, CustomNetworking: true}},
@@ -35,7 +35,7 @@ func TestCNI(t *testing.T) {
 		{"another container", []client.Object{daemon("kube-system", "aws-node", "other", prefixes)}, discovery.CNI{}},
 		{"other DaemonSets", []client.Object{daemon("kube-system", "other", "aws-node", prefixes),
 			daemon("default", "aws-node", "aws-node", custom)},
-			discovery.CNI{}},
+			discovery.CNI{Absent: true}},
 	} {
 		reader := fake.NewClientBuilder().WithObjects(test.objects...).
 			WithIndex(&appsv1.DaemonSet{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build()

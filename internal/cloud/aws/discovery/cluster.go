@@ -34,6 +34,7 @@ type Kubernetes struct {
 type CNI struct {
 	PrefixDelegation bool // ENABLE_PREFIX_DELEGATION
 	CustomNetworking bool // AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG
+	Absent           bool // there is no DaemonSet aws-node: pods have no addresses of the VPC
 }
 
 // Facts holds the facts about the cluster that user data and aliases need.

@@ -27,11 +27,12 @@ func (l *Launcher) chooseSubnets(p *fleetLaunch, size int,
 const prefixAddresses = 16
 
 // addressesIn returns how many IPv4 addresses a machine of the plan takes in a zone, with those of its pods. With prefix
-// delegation it takes whole blocks, and EC2 does not say how many are free. Pods of IPv6 clusters have no IPv4 addresses.
+// delegation it takes whole blocks, and EC2 does not say how many are free. Pods of IPv6 clusters have no IPv4 addresses,
+// and with custom networking or another CNI, pods have none of this subnet.
 func (p *plan) addressesIn(zone string) int64 {
 	pods := podsOf(p.selection.Ways, zone)
 	switch {
-	case p.order.Cluster.IPv6:
+	case p.order.Cluster.IPv6, p.order.PodsElsewhere:
 		return 1
 	case p.order.Class.PrefixDelegation():
 		return 1 + (pods+prefixAddresses-1)/prefixAddresses*prefixAddresses

@@ -26,6 +26,7 @@ func TestAddressesOfAMachine(t *testing.T) {
 				o.Class = o.Class.DeepCopy()
 				o.Class.Annotations = map[string]string{awsv1.AnnotationPrefixDelegation: "true"}
 			}, 33},
+			{"custom networking, or another CNI", func(o *Order) { o.PodsElsewhere = true }, 1},
 			{"IPv6", func(o *Order) { o.Cluster.IPv6 = true }, 1},
 		} {
 			order := w.order("claim")

@@ -21,6 +21,8 @@ type Order struct {
 	Resolved func(typeName string) instance.Resolved
 	// Cluster holds the cluster facts for user data.
 	Cluster userdata.Cluster
+	// PodsElsewhere means that pods take no addresses of the machine's subnet.
+	PodsElsewhere bool
 	// OpenReservations lets EC2 start the machines in open capacity reservations that match them, which is EC2's
 	// default. Otherwise they use none.
 	OpenReservations bool
