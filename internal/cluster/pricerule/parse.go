@@ -10,6 +10,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -151,7 +152,7 @@ func (r *Rule) check() error {
 			return fmt.Errorf(".regions[%d]: %q; want the name of a region, such as us-east-1 (zones may be patterns)", i, value)
 		}
 	}
-	return cmpErr(r.checkPrice(), r.checkLimit())
+	return cmpErr(r.checkRequirements(), r.checkPrice(), r.checkLimit())
 }
 
 func checkPatterns(field string, patterns []string) error {
@@ -161,6 +162,35 @@ func checkPatterns(field string, patterns []string) error {
 		}
 	}
 	return nil
+}
+
+// checkRequirements checks what the API server checks of a NodeOverlay: operators, and the number of their values.
+func (r *Rule) checkRequirements() error {
+	for i, q := range r.Requirements {
+		at, values := fmt.Sprintf(".requirements[%d]", i), len(q.Values)
+		switch q.Operator {
+		case karpv1.OperatorIn, karpv1.OperatorNotIn:
+			if values == 0 {
+				return fmt.Errorf("%s.values: none; want one or more for %s", at, q.Operator)
+			}
+		case karpv1.OperatorExists, karpv1.OperatorDoesNotExist:
+			if values > 0 {
+				return fmt.Errorf("%s.values: %q; want none for %s", at, q.Values, q.Operator)
+			}
+		case karpv1.OperatorGt, karpv1.OperatorLt, karpv1.OperatorGte, karpv1.OperatorLte:
+			if values != 1 || !natural(q.Values[0]) {
+				return fmt.Errorf("%s.values: %q; want one integer, zero or greater, for %s", at, q.Values, q.Operator)
+			}
+		default:
+			return fmt.Errorf("%s.operator: %q; want one of In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte, Lte", at, q.Operator)
+		}
+	}
+	return nil
+}
+
+func natural(text string) bool {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return err == nil && n >= 0
 }
 
 func cmpErr(list ...error) error {
