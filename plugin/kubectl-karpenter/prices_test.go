@@ -31,7 +31,7 @@ func TestPricesPage(t *testing.T) {
 
 func TestPriceFileErrors(t *testing.T) {
 	_, _, err := askPast(t, "", "simulate", "-f", "testdata/prices/app.yaml", "--price-file", "testdata/prices/app.yaml")
-	const want = `--price-file: testdata/prices/app.yaml: error converting YAML to JSON`
+	const want = `--price-file: testdata/prices/app.yaml: line 11: a second YAML document`
 	if err == nil || !strings.HasPrefix(err.Error(), "--price-file: testdata/prices/app.yaml: ") {
 		t.Errorf("error %v, want one like %s", err, want)
 	}
