@@ -195,10 +195,11 @@ var importRules = []importRule{
 		because: "the contract of a provider, its conformance suite and the simulated cloud are for others to import, who cannot import internal",
 	},
 	{
-		from:    "./internal/cloud/...",
-		never:   []string{"./internal/..."},
-		except:  []string{"./internal/cloud/...", "./internal/cluster/pricerule"},
-		because: "a provider knows its cloud, the API types, and rules for prices, which it may state; what to buy and what the cluster holds is not its business",
+		from:   "./internal/cloud/...",
+		never:  []string{"./internal/..."},
+		except: []string{"./internal/cloud/...", "./internal/cluster/pricerule"},
+		because: "a provider knows its cloud, the API types, and rules for prices, which it may state; what to buy and what the " +
+			"cluster holds is not its business",
 	},
 	{
 		from:    "./internal/cloud/aws/catalog/...",
@@ -551,10 +552,12 @@ var importRules = []importRule{
 		because: "what a buffer asks for is the same for the controller and for the commands that read files",
 	},
 	{
-		from:    "./internal/cluster/capture",
-		never:   []string{"./cloud/...", "./internal/..."},
-		except:  []string{"./cloud", "./internal/cluster/convert", "./internal/cluster/pricerule", "./internal/cluster/room", "./internal/cluster/state"},
-		because: "the controller and the commands write the same document, with the price rules of both; who reads it, and what is decided, is not known here",
+		from:  "./internal/cluster/capture",
+		never: []string{"./cloud/...", "./internal/..."},
+		except: []string{"./cloud", "./internal/cluster/convert", "./internal/cluster/pricerule", "./internal/cluster/room",
+			"./internal/cluster/state"},
+		because: "the controller and the commands write the same document, with the price rules of both; who reads it, and what " +
+			"is decided, is not known here",
 	},
 	{
 		from:    "./internal/gates",

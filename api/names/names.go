@@ -51,8 +51,9 @@ var policies = map[string]string{"WhenUnderutilized": string(karpv1.ConsolidateW
 
 // gone contains labels without a successor, and the required changes to manifests that use them.
 var gone = map[string]string{
-	awsv1.Group + "/instance-pods":        "no label contains the maximum number of pods of a node; remove it, because the requests of pods determine the node",
-	awsv1.Group + "/instance-ami-id":      "no node is launched for an image, although nodes have the label; use a NodePool whose EC2NodeClass selects it",
+	awsv1.Group + "/instance-pods": "no label contains the maximum number of pods of a node; remove it, because the requests of pods determine the node",
+	awsv1.Group + "/instance-ami-id": "no node is launched for an image, although nodes have the label; use a NodePool " +
+		"whose EC2NodeClass selects it",
 	"node.k8s.aws/launch-template-name":   "custom launch templates are not supported; use an EC2NodeClass (amiSelectorTerms, userData, securityGroupSelectorTerms, instanceProfile)",
 	"node.k8s.aws/subnet-name":            "use spec.subnetSelectorTerms of an EC2NodeClass",
 	"node.k8s.aws/subnet-tag-key":         "use spec.subnetSelectorTerms of an EC2NodeClass",

@@ -53,15 +53,20 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&a.eksControlPlane, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes, not the API server")
 	f.Float64Var(&a.memoryOverhead, "vm-memory-overhead-percent", 0.075, "aws: part of an instance's memory that its node does not see, until one has been seen")
 	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices; none is listened to without")
-	f.DurationVar(&a.interruptionBackoff, "interruption-backoff", instance.UnavailableFor, "aws: how long at most a spot offering is avoided that is interrupted again and again, 3m to 1h; with 3m, for 3 minutes after each interruption")
+	f.DurationVar(&a.interruptionBackoff, "interruption-backoff", instance.UnavailableFor,
+		"aws: how long at most a spot offering is avoided that is interrupted again and again, 3m to 1h; with 3m, for 3 minutes "+
+			"after each interruption")
 	f.Int64Var(&a.reservedENIs, "reserved-enis", 0, "aws: network interfaces of each node that pods cannot use")
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: do not try, without launching, whether a node class could be launched")
-	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that traffic is shifted away from (Amazon Application Recovery Controller)")
-	f.BoolVar(&a.commitments, "commitments-from-aws", false, "aws: read the account's reserved instances every hour, and plan with what instances outside of the cluster leave of them")
+	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false,
+		"aws: avoid zones that traffic is shifted away from (Amazon Application Recovery Controller)")
+	f.BoolVar(&a.commitments, "commitments-from-aws", false,
+		"aws: read the account's reserved instances every hour, and plan with what instances outside of the cluster leave of them")
 	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
 	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
 	f.StringVar(&a.instanceProfile, "default-instance-profile", "", "aws: instance profile of Provisioners and AWSNodeTemplates that name none")
-	f.StringVar(&a.gates, "aws-feature-gates", "", "aws: Name=true|false, separated by commas (NodeClassCEL: expressions in spec.kubelet of EC2NodeClasses)")
+	f.StringVar(&a.gates, "aws-feature-gates", "",
+		"aws: Name=true|false, separated by commas (NodeClassCEL: expressions in spec.kubelet of EC2NodeClasses)")
 }
 
 // errNoClusterName may be resolved by settings of versions before v1, which are stored in the cluster.

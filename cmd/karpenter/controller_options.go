@@ -157,7 +157,8 @@ func (o *controllerOptions) addFlags(f *pflag.FlagSet) {
 	cli.PriorityCutoffFlag(f, &o.pods.PriorityCutoff)
 	f.DurationVar(&o.pods.Delay, "new-pod-delay", 0, "least age of a pod for which a node is launched; annotations of a pod increase it")
 	f.StringVar(&o.instanceTypesFile, "instance-types-file-path", "", "kwok: file of the available instance types (default: a built-in catalog)")
-	f.StringVar(&o.priceFile, "price-file", "", "file with rules for prices and commitments, such as a mounted ConfigMap; it is read again when it changes (default: none)")
+	f.StringVar(&o.priceFile, "price-file", "", "file with rules for prices and commitments, such as a mounted ConfigMap; it "+
+		"is read again when it changes (default: none)")
 	o.aws.addFlags(f)
 	o.addHiddenFlags(f)
 }

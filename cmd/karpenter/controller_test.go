@@ -46,7 +46,8 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 	want := map[string]string{
 		"cluster-name": "", "cluster-endpoint": "", "cluster-ca-bundle": "", "isolated-vpc": "false", "eks-control-plane": "false",
 		"vm-memory-overhead-percent": "0.075", "interruption-queue": "", "reserved-enis": "0", "disable-dry-run": "false",
-		"enable-zonal-shift": "false", "commitments-from-aws": "false", "ami-refresh-interval": "1m0s", "subnet-refresh-interval": "1m0s", "aws-feature-gates": "",
+		"enable-zonal-shift": "false", "commitments-from-aws": "false", "ami-refresh-interval": "1m0s", "subnet-refresh-interval": "1m0s",
+		"aws-feature-gates": "",
 		"karpenter-service": "", "webhook-port": "8443", "metrics-port": "8080", "health-probe-port": "8081", "kube-client-qps": "200", "kube-client-burst": "300",
 		"enable-profiling": "false", "disable-controller-warmup": "true", "disable-leader-election": "false",
 		"disable-cluster-state-observability": "false", "leader-election-name": "karpenter-leader-election", "leader-election-namespace": "",
@@ -57,7 +58,8 @@ func TestControllerFlagsAreKarpenters(t *testing.T) {
 		"cloud-provider": "aws", "pod-placement": "", "kubeconfig": "",
 		"disruption-validation": "15s", "metrics-detail": "false", "cost-label": "", "honor-safe-to-evict": "false",
 		"default-instance-profile": "", "work-budget": "20000000", "webhook-client-ca": "", "proactive-scale-up": "true",
-		"expendable-pods-priority-cutoff": "", "new-pod-delay": "0s", "unready-brake": "off", "pool-selector": "", "price-file": "", "interruption-backoff": "3m0s",
+		"expendable-pods-priority-cutoff": "", "new-pod-delay": "0s", "unready-brake": "off", "pool-selector": "", "price-file": "",
+		"interruption-backoff": "3m0s",
 	}
 	got := map[string]string{}
 	newControllerCommand().Flags().VisitAll(func(f *pflag.Flag) {

@@ -44,7 +44,8 @@ func TestSimulateReservations(t *testing.T) {
 	id := sim.AddReservation(awssim.CapacityReservation{Type: "m6g.large", Zone: "us-east-1b", Criteria: "targeted", Total: 2})
 	pool, web := reservedNodes(5)
 	class := awsClassYAML + "  capacityReservationSelectorTerms: [{id: " + id + "}]\n"
-	listed := awsStatusYAML + "  capacityReservations: [{id: " + id + ", instanceType: m6g.large, availabilityZone: us-east-1b, ownerID: '111122223333', " +
+	listed := awsStatusYAML + "  capacityReservations: [{id: " + id + ", instanceType: m6g.large, availabilityZone: " +
+		"us-east-1b, ownerID: '111122223333', " +
 		"instanceMatchCriteria: targeted, reservationType: default, state: active}]\n"
 	capture := t.TempDir() + "/kept.json"
 	for _, c := range []struct {
@@ -55,7 +56,8 @@ func TestSimulateReservations(t *testing.T) {
 	}{
 		{"AWS", listed, []string{"--cloud-provider=aws"}, 2, ""},
 		{"AWS, without status", awsStatusYAML, []string{"--cloud-provider=aws", "--capture", capture}, 2, ""},
-		{"files", listed, nil, 0, "EC2NodeClass general: the room in " + id + " is not known: taken to be used up; --cloud-provider=aws reads it"},
+		{"files", listed, nil, 0, "EC2NodeClass general: the room in " + id + " is not known: taken to be used up; " +
+			"--cloud-provider=aws reads it"},
 		{"files without status", awsStatusYAML, nil, 0,
 			"EC2NodeClass general: the capacity reservations that it selects are not known: taken to be none; --cloud-provider=aws reads it"},
 		{"gate off", listed, []string{"--feature-gates=ReservedCapacity=false"}, 0, ""},
@@ -79,7 +81,8 @@ func TestSimulateReservations(t *testing.T) {
 		}
 	}
 	// A dedicated reservation is for pools that allow no other tenancy.
-	own := sim.AddReservation(awssim.CapacityReservation{Type: "m6g.large", Zone: "us-east-1b", Criteria: "targeted", Total: 3, Tenancy: "dedicated"})
+	own := sim.AddReservation(awssim.CapacityReservation{Type: "m6g.large", Zone: "us-east-1b", Criteria: "targeted", Total: 3,
+		Tenancy: "dedicated"})
 	class = strings.Replace(class, id, own, 1) + awsStatusYAML
 	for tenancy, want := range map[string]int{"dedicated": 3, "default": 0, "dedicated, default": 0} {
 		asks := pool + "      - {key: karpenter.k8s.aws/instance-tenancy, operator: In, values: [" + tenancy + "]}\n"

@@ -110,7 +110,8 @@ func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool
 		o.assume(fmt.Sprintf("%s %s has expressions in spec.kubelet: the feature gate NodeClassCEL is taken to be on", awsv1.Kind, name))
 	}
 	if known && found.object.Spec.PlacementGroupSelector != nil {
-		o.assume(fmt.Sprintf("%s %q: spec.placementGroupSelector: only AWS knows the placement group; it is taken as one with 7 partitions, for all types and zones", awsv1.Kind, name))
+		o.assume(fmt.Sprintf("%s %q: spec.placementGroupSelector: only AWS knows the placement group; it is taken as one with 7 "+
+			"partitions, for all types and zones", awsv1.Kind, name))
 	}
 	switch {
 	case found.wrong != nil:

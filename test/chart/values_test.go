@@ -199,7 +199,8 @@ func everything(provider string) setter {
 		set("settings.costLabel", "team").set("settings.priceFile", "/etc/karpenter/prices.yaml").set("settings.disableControllerWarmup", false).
 		set("settings.poolSelector", "cell=a").set("settings.leaderElectionName", "other").set("settings.leaderElectionNamespace", "elsewhere").
 		set("settings.clusterEndpoint", "https://example.org").set("settings.clusterCABundle", "Q0E=").set("settings.isolatedVPC", true).
-		set("settings.eksControlPlane", true).set("settings.vmMemoryOverheadPercent", 0.1).set("settings.interruptionQueue", "queue").set("settings.interruptionBackoff", "1h").
+		set("settings.eksControlPlane", true).set("settings.vmMemoryOverheadPercent", 0.1).set("settings.interruptionQueue",
+		"queue").set("settings.interruptionBackoff", "1h").
 		set("settings.reservedENIs", 1).set("settings.defaultInstanceProfile", "nodes").set("settings.disableDryRun", true).set("settings.enableZonalShift", true).
 		set("settings.amiRefreshInterval", "2m").set("settings.subnetRefreshInterval", "2m").set("settings.instanceTypesFilePath", "/types.json").
 		set("settings.featureGates", values{"nodeRepair": true, "spotToSpotConsolidation": true, "staticCapacity": true}).

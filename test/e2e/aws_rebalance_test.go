@@ -14,7 +14,8 @@ import (
 // node is replaced like one that has drifted, by another offering; the other nodes stay.
 func testAWSRebalance(t *testing.T, w *awsWorld) {
 	s := w.stage(t, "aws-rebalance")
-	s.require(among(karpv1.LabelCapacityType, karpv1.CapacityTypeSpot), among("karpenter.k8s.aws/instance-cpu", "2"), among("karpenter.k8s.aws/instance-category", "c", "m"))
+	s.require(among(karpv1.LabelCapacityType, karpv1.CapacityTypeSpot), among("karpenter.k8s.aws/instance-cpu", "2"),
+		among("karpenter.k8s.aws/instance-category", "c", "m"))
 	s.patch(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`,
 		karpv1.AnnotationRebalance, karpv1.RebalanceReplace))
 	s.scale("app", 3)

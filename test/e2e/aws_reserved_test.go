@@ -35,9 +35,12 @@ func (w *awsWorld) reservedStage(t *testing.T, name string, r awssim.CapacityRes
 		}
 	})
 	s := w.stage(t, name)
-	s.require(among(karpv1.LabelCapacityType, karpv1.CapacityTypeReserved, karpv1.CapacityTypeOnDemand), among("karpenter.k8s.aws/instance-cpu", "2"))
-	s.patch(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}, fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeClassRef":{"name":%q}}}}}`, name))
-	s.patch(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "app"}}, `{"spec":{"template":{"spec":{"affinity":{"podAntiAffinity":
+	s.require(among(karpv1.LabelCapacityType, karpv1.CapacityTypeReserved, karpv1.CapacityTypeOnDemand),
+		among("karpenter.k8s.aws/instance-cpu", "2"))
+	s.patch(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeClassRef":{"name":%q}}}}}`, name))
+	s.patch(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "app"}},
+		`{"spec":{"template":{"spec":{"affinity":{"podAntiAffinity":
 		{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{"matchLabels":{"app":"app"}},"topologyKey":"kubernetes.io/hostname"}]}}}}}}`)
 	return s, id
 }
@@ -48,9 +51,11 @@ func (s *awsStage) inReservation(id, kind string) (claims []client.Object, err e
 	check := func(o client.Object) bool {
 		labels := o.GetLabels()
 		in := labels[karpv1.LabelCapacityType] == karpv1.CapacityTypeReserved
-		want := map[string]string{awsv1.LabelCapacityReservationID: "", awsv1.LabelCapacityReservationType: "", awsv1.LabelCapacityReservationInterruptible: ""}
+		want := map[string]string{awsv1.LabelCapacityReservationID: "", awsv1.LabelCapacityReservationType: "",
+			awsv1.LabelCapacityReservationInterruptible: ""}
 		if in {
-			want = map[string]string{awsv1.LabelCapacityReservationID: id, awsv1.LabelCapacityReservationType: kind, awsv1.LabelCapacityReservationInterruptible: "false"}
+			want = map[string]string{awsv1.LabelCapacityReservationID: id, awsv1.LabelCapacityReservationType: kind,
+				awsv1.LabelCapacityReservationInterruptible: "false"}
 		}
 		for key, value := range want {
 			if got := labels[key]; got != value {

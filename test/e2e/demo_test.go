@@ -100,7 +100,8 @@ func TestCapacityDemo(t *testing.T) {
 	if err := d.command.Wait(); err != nil {
 		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
 	}
-	for _, want := range []string{"The reservation is used up", "Warning ZonalShiftActive", "The new machines are in other zones", "Normal ZonalShiftCleared",
+	for _, want := range []string{"The reservation is used up", "Warning ZonalShiftActive", "The new machines are in other zones",
+		"Normal ZonalShiftCleared",
 		"All processes are stopped."} {
 		if !strings.Contains(d.out.String(), want) {
 			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())

@@ -49,8 +49,9 @@ func TestGenerated(t *testing.T) {
 	for name, want := range map[string]string{
 		moduleDir + "/policy.json":          string(readFile(t, policyFile)),
 		moduleDir + "/policy-optional.json": string(readFile(t, optionalFile)),
-		moduleDir + "/controller.tf":        within(t, moduleDir+"/controller.tf", map[string]string{"parts": modulePart(parts), "optional": modulePart(optional())}),
-		moduleDir + "/variables.tf":         within(t, moduleDir+"/variables.tf", map[string]string{"features": moduleFeatures()}),
+		moduleDir + "/controller.tf": within(t, moduleDir+"/controller.tf",
+			map[string]string{"parts": modulePart(parts), "optional": modulePart(optional())}),
+		moduleDir + "/variables.tf": within(t, moduleDir+"/variables.tf", map[string]string{"features": moduleFeatures()}),
 		cfnFile: within(t, cfnFile, map[string]string{
 			"parameters": templateSwitches(), "conditions": templateConditions(), "attachments": templateAttachments(),
 			"policies": templatePart(t, statements, slices.Concat(parts, optional()))}),
@@ -187,7 +188,8 @@ func templatePart(t *testing.T, statements map[string]json.RawMessage, of []part
 		if i >= len(parts) {
 			only = "    Condition: With" + part.name + "\n"
 		}
-		fmt.Fprintf(&b, "  KarpenterController%sPolicy:\n    Type: AWS::IAM::ManagedPolicy\n%s    Properties:\n      Description: %q\n      PolicyDocument: !Sub |\n",
+		fmt.Fprintf(&b, "  KarpenterController%sPolicy:\n    Type: AWS::IAM::ManagedPolicy\n%s    Properties:\n      "+
+			"Description: %q\n      PolicyDocument: !Sub |\n",
 			part.name, only, "karpenter: "+part.about)
 		var of []json.RawMessage
 		for _, sid := range part.sids {

@@ -35,7 +35,8 @@ func orders() map[string]order {
 	}
 	one.features = optionals.features[:min(1, len(optionals.features))]
 	longest.features = optionals.features
-	return map[string]order{"all features": optionals, "one feature": one, "usual": usual("prod"), "China": china, "GovCloud": gov, "IRSA": irsa, "IRSA in China": chinaIRSA, "names": named, "longest": longest}
+	return map[string]order{"all features": optionals, "one feature": one, "usual": usual("prod"), "China": china, "GovCloud": gov,
+		"IRSA": irsa, "IRSA in China": chinaIRSA, "names": named, "longest": longest}
 }
 
 // each runs try for every order with both stacks.

@@ -9,7 +9,8 @@ import (
 func TestResolvedTags(t *testing.T) {
 	class := &EC2NodeClass{}
 	class.Name = "gpu"
-	class.Spec.Tags = map[string]string{"plain": "a", "Name": "{{cluster}}-{{ nodepool }}", "class": "{{nodeclass}}", "twice": "{{cluster}}{{cluster}}",
+	class.Spec.Tags = map[string]string{"plain": "a", "Name": "{{cluster}}-{{ nodepool }}", "class": "{{nodeclass}}",
+		"twice": "{{cluster}}{{cluster}}",
 		"claim": "{{nodeclaim}} of {{cluster}}", "braces": "{nodepool} {{}} {{node pool}} {{{cluster}}}", "open": "{{cluster"}
 	own := map[string]string{"plain": "a", "class": "gpu", "twice": "prodprod", "claim": "{{nodeclaim}} of prod",
 		"braces": "{nodepool} {{}} {{node pool}} {prod}", "open": "{{cluster"}

@@ -20,7 +20,8 @@ func (c *EC2NodeClass) VolumeSizes() (map[string]string, error) {
 		device, size, ok := strings.Cut(pair, "=")
 		device, size = strings.TrimSpace(device), strings.TrimSpace(size)
 		if !ok || device == "" || size == "" || sizes[device] != "" {
-			return nil, fmt.Errorf("metadata.annotations[%s]: has %q, want one DEVICE=EXPRESSION for each device, such as /dev/xvda=20 + 2 * vcpus, "+
+			return nil, fmt.Errorf("metadata.annotations[%s]: has %q, want one DEVICE=EXPRESSION for each device, such as "+
+				"/dev/xvda=20 + 2 * vcpus, "+
 				"separated by semicolons or lines", AnnotationVolumeSize, strings.TrimSpace(pair))
 		}
 		if sizes == nil {

@@ -49,7 +49,8 @@ func (w *world) theirInstance(t *testing.T, tags ...ec2types.Tag) (id string, im
 }
 
 // theirInstanceIn is theirInstance with a capacity reservation.
-func (w *world) theirInstanceIn(t *testing.T, in *ec2types.LaunchTemplateCapacityReservationSpecificationRequest, tags ...ec2types.Tag) (id, image string) {
+func (w *world) theirInstanceIn(t *testing.T, in *ec2types.LaunchTemplateCapacityReservationSpecificationRequest,
+	tags ...ec2types.Tag) (id, image string) {
 	t.Helper()
 	of := w.class(t, "default").Status
 	var amd64 awsv1.AMI
@@ -168,8 +169,9 @@ func TestKarpentersReservedInstance(t *testing.T) {
 		t.Run(string(preference), func(t *testing.T) {
 			w := newWorld(t, "m5.large")
 			reservation := w.reserved(t, awssim.CapacityReservation{Criteria: "targeted"})
-			id, image := w.theirInstanceIn(t, &ec2types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationPreference: preference,
-				CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: aws.String(reservation)}},
+			id, image := w.theirInstanceIn(t,
+				&ec2types.LaunchTemplateCapacityReservationSpecificationRequest{CapacityReservationPreference: preference,
+					CapacityReservationTarget: &ec2types.CapacityReservationTarget{CapacityReservationId: aws.String(reservation)}},
 				ec2types.Tag{Key: aws.String("karpenter.sh/nodeclaim"), Value: aws.String("pool-r5v2d")})
 			claim := w.theirClaim(t, "pool-r5v2d", id, image)
 			labels := map[string]string{"karpenter.sh/capacity-type": "reserved", "karpenter.k8s.aws/capacity-reservation-id": reservation,

@@ -70,7 +70,8 @@ func TestReservedInstances(t *testing.T) {
 func runOther(t *testing.T, w *world) {
 	t.Helper()
 	images, err := w.clients.EC2.DescribeImages(t.Context(), &ec2.DescribeImagesInput{Owners: []string{"amazon"},
-		Filters: []ec2types.Filter{{Name: aws.String("architecture"), Values: []string{"x86_64"}}, {Name: aws.String("name"), Values: []string{"amazon-eks-node-al2023-*"}}}})
+		Filters: []ec2types.Filter{{Name: aws.String("architecture"), Values: []string{"x86_64"}},
+			{Name: aws.String("name"), Values: []string{"amazon-eks-node-al2023-*"}}}})
 	check(t, err)
 	subnets := w.sim.Subnets()
 	elsewhere := slices.IndexFunc(subnets, func(s awssim.Subnet) bool { return s.Zone != "us-east-1a" })

@@ -377,7 +377,8 @@ func TestExamineTriesEveryAction(t *testing.T) {
 	}
 	want = slices.DeleteFunc(want, func(action string) bool {
 		name := featureOf(action).Name
-		return name == "interruption notices" || name == "on-demand prices" || name == "doctor's check of the role of spot" || name == "instance profiles" || name == "capacity reservations" ||
+		return name == "interruption notices" || name == "on-demand prices" || name == "doctor's check of the role of spot" ||
+			name == "instance profiles" || name == "capacity reservations" ||
 			name == "zonal shift" || name == "commitments"
 	})
 	if diff := cmp.Diff(want, tried(func(o *Options) { o.Queue, o.IsolatedVPC, o.OpenReservations = "", true, true })); diff != "" {

@@ -63,7 +63,8 @@ func (p *Provider) order(claim *karpv1.NodeClaim, class *awsv1.EC2NodeClass, off
 	if p.overlay != nil {
 		types = p.overlay(claim.Labels[karpv1.LabelNodePool], types)
 	}
-	return &launch.Order{Claim: claim, Class: class, Types: types, Image: offered.typeSet.Image, Resolved: offered.typeSet.Resolved, Cluster: clusterData(facts),
+	return &launch.Order{Claim: claim, Class: class, Types: types, Image: offered.typeSet.Image, Resolved: offered.typeSet.Resolved,
+		Cluster:          clusterData(facts),
 		Placement:        offered.typeSet.Placement(),
 		PodsElsewhere:    facts.CNI.CustomNetworking || facts.CNI.Absent,
 		OpenReservations: p.opts.OpenReservations || class.OpenReservations()}

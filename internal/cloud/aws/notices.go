@@ -31,7 +31,9 @@ func instanceOfClaim(o client.Object) []string {
 func (p *Provider) watcher() (*interruption.Watcher, error) {
 	return interruption.NewWatcher(p.opts.Clients.SQS, p.opts.Clients.EC2, interruption.Options{
 		Queue: p.opts.Queue, Clock: p.opts.Clock, Claims: p.claimsOf, Act: p.act, Observer: p.opts.Observer.Interruption,
-		May: p.mayReplace, Runs: p.launcher.Runs, Volumes: p.volumes, SoldOut: p.markUnavailable, Ahead: p.opts.Ahead,
+		May: p.mayReplace, Runs: p.launcher.Runs,
+		Volumes: func(ctx context.Context, id string) ([]string, error) { return launch.Volumes(ctx, p.launcher, id) },
+		SoldOut: p.markUnavailable, Ahead: p.opts.Ahead,
 	})
 }
 
@@ -128,9 +130,4 @@ func (p *Provider) announce(ctx context.Context, claim *karpv1.NodeClaim, events
 			p.opts.Observer.Event(object, event)
 		}
 	}
-}
-
-// volumes returns the IDs of the volumes that belong to an instance.
-func (p *Provider) volumes(ctx context.Context, id string) ([]string, error) {
-	return launch.Volumes(ctx, p.launcher, id)
 }

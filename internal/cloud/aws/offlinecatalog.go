@@ -59,8 +59,9 @@ type OfflineCatalog struct {
 
 // NewOfflineCatalog returns a OfflineCatalog with the embedded data.
 func NewOfflineCatalog(opts OfflineOptions) *OfflineCatalog {
-	s := &OfflineCatalog{opts: opts, memory: instance.NewMemory(), reserved: instance.NewReserved(time.Now), programs: expression.NewCache(time.Now),
-		prices: instance.NewPrices(opts.Region, catalog.Load())}
+	s := &OfflineCatalog{opts: opts, memory: instance.NewMemory(), reserved: instance.NewReserved(time.Now),
+		programs: expression.NewCache(time.Now),
+		prices:   instance.NewPrices(opts.Region, catalog.Load())}
 	s.setTypes(catalog.Load().Types)
 	return s
 }

@@ -11,7 +11,8 @@ import (
 
 // CountReservations reads from AWS which capacity reservations the class selects, and how many more instances each has
 // room for. Without it, they have none. Errors: *discovery.CallError.
-func (s *OfflineCatalog) CountReservations(ctx context.Context, clients Clients, class *awsv1.EC2NodeClass) ([]awsv1.CapacityReservation, error) {
+func (s *OfflineCatalog) CountReservations(ctx context.Context, clients Clients,
+	class *awsv1.EC2NodeClass) ([]awsv1.CapacityReservation, error) {
 	calls := &discovery.Caller{Timeout: 30 * time.Second, Now: time.Now, Observe: func(discovery.Call) {}}
 	found, err := discovery.NewReservations(clients.EC2, calls, time.Now).Find(ctx, class)
 	if err != nil {

@@ -40,7 +40,8 @@ func (p *Provider) placementOf(ctx context.Context, class *awsv1.EC2NodeClass) (
 }
 
 func placementFrom(found *discovery.PlacementGroup, l *launch.Launcher) instance.PlacementGroup {
-	group := instance.PlacementGroup{ID: found.ID, Strategy: found.Strategy, Partitions: found.Partitions, OnHosts: found.SpreadLevel == "host"}
+	group := instance.PlacementGroup{ID: found.ID, Strategy: found.Strategy, Partitions: found.Partitions,
+		OnHosts: found.SpreadLevel == "host"}
 	if group.Strategy == catalog.StrategyCluster {
 		group.Zone = launch.GroupZone(l, group.ID)
 	}

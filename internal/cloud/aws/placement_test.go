@@ -184,7 +184,8 @@ func TestClusterGroup(t *testing.T) {
 	if got := zones(p, "free"); got != all {
 		t.Errorf("the other class is possible in %s, want %s", got, all)
 	}
-	w.launched(t, p, "second", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{karpv1.CapacityTypeOnDemand}})
+	w.launched(t, p, "second", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In",
+		Values: []string{karpv1.CapacityTypeOnDemand}})
 	if diff := cmp.Diff([]string{"us-east-1b " + id + " 0", "us-east-1b " + id + " 0"}, w.shown()); diff != "" {
 		t.Errorf("EC2 has -want +got:\n%s", diff)
 	}
@@ -337,7 +338,8 @@ func TestPlacementGroupIsGone(t *testing.T) {
 	}
 	w.clock.skip(2 * time.Hour)
 	unready := new(cloud.NodeClassNotReadyError)
-	if _, err := p.Catalog(t.Context(), poolOf("default")); !errors.As(err, &unready) || unready.Reason != awsv1.ReasonPlacementGroupResolutionFailed {
+	if _, err := p.Catalog(t.Context(), poolOf("default")); !errors.As(err, &unready) ||
+		unready.Reason != awsv1.ReasonPlacementGroupResolutionFailed {
 		t.Errorf("after a day: %v", err)
 	}
 	w.sim.Clear(fault)

@@ -268,7 +268,8 @@ func TestPolicyIsScoped(t *testing.T) {
 			reads := strings.HasPrefix(verb, "Describe") || strings.HasPrefix(verb, "Get") || strings.HasPrefix(verb, "List")
 			launches := verb == "RunInstances" || verb == "CreateFleet"
 			ingredients := !slices.ContainsFunc(s.Resource, func(r string) bool {
-				return !slices.ContainsFunc([]string{":image/", ":snapshot/", ":capacity-reservation/", ":placement-group/", ":security-group/", ":subnet/"},
+				return !slices.ContainsFunc([]string{":image/", ":snapshot/", ":capacity-reservation/", ":placement-group/",
+					":security-group/", ":subnet/"},
 					func(kind string) bool { return strings.Contains(r, kind) })
 			})
 			if scoped := !everything || tagged || launches && ingredients; !reads && !scoped {

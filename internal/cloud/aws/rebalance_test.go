@@ -29,7 +29,8 @@ func (r *rebalanced) recommend(t *testing.T, name string) (*karpv1.NodeClaim, st
 	id, _ := instanceOf(claim.Status.ProviderID)
 	found, err := r.claimsOf(t.Context(), []string{id})
 	check(t, err)
-	check(t, r.act(t.Context(), interruption.Decide(interruption.Notice{Kind: interruption.RebalanceRecommendation, Instances: []string{id}}, id,
+	check(t, r.act(t.Context(), interruption.Decide(interruption.Notice{Kind: interruption.RebalanceRecommendation,
+		Instances: []string{id}}, id,
 		found[id], interruption.Rules{Now: time.Now()})))
 	return r.drift(t, name)
 }
@@ -106,7 +107,8 @@ func TestRebalanceIsOptional(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRebalanced(t, map[string]string{karpv1.AnnotationRebalance: test.value})
-			before := r.launched(t, r.Provider, "one", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{test.capacityType}})
+			before := r.launched(t, r.Provider, "one",
+				karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{test.capacityType}})
 			check(t, r.api.Get(t.Context(), client.ObjectKeyFromObject(before), before))
 			claim, reason := r.recommend(t, "one")
 			if reason != "" || claim.ResourceVersion != before.ResourceVersion || r.avoided(claim.Labels["topology.kubernetes.io/zone"], "default") {

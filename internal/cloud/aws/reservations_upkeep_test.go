@@ -48,7 +48,8 @@ func TestReservedMachines(t *testing.T) {
 		w := newVirtualWorld(t, awssim.Options{Cluster: awssim.Cluster{CA: "PEM"}}, "m5.large")
 		id := w.reserved(t, awssim.CapacityReservation{Criteria: "targeted"})
 		p := w.provider(t)
-		claim := w.launched(t, p, "claim", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved", "on-demand"}})
+		claim := w.launched(t, p, "claim", karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In",
+			Values: []string{"reserved", "on-demand"}})
 		if claim.Labels[karpv1.LabelCapacityType] != "reserved" || claim.Labels[awsv1.LabelCapacityReservationID] != id {
 			t.Fatalf("launched with %v", claim.Labels)
 		}
@@ -74,7 +75,8 @@ func TestReservedMachines(t *testing.T) {
 				t.Errorf("at look %d the claim is %s, want %s", look+1, got, want)
 			}
 		}
-		for _, key := range []string{awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType, awsv1.LabelCapacityReservationInterruptible} {
+		for _, key := range []string{awsv1.LabelCapacityReservationID, awsv1.LabelCapacityReservationType,
+			awsv1.LabelCapacityReservationInterruptible} {
 			if value, has := claim.Labels[key]; has {
 				t.Errorf("the label %s remains: %q", key, value)
 			}
@@ -110,7 +112,8 @@ func TestBlockExpires(t *testing.T) {
 				t.Errorf("%s before the end the claim is leaving: %v (%v)", step.before, leaving, err)
 			}
 		}
-		if got, want := claim.Annotations[karpv1.AnnotationTerminationTimestamp], end.Add(-30*time.Minute).UTC().Format(time.RFC3339); got != want {
+		if got, want := claim.Annotations[karpv1.AnnotationTerminationTimestamp],
+			end.Add(-30*time.Minute).UTC().Format(time.RFC3339); got != want {
 			t.Errorf("the drain ends at %q, want %q", got, want)
 		}
 		if diff := cmp.Diff([]interruption.Kind{interruption.BlockExpiring}, kinds); diff != "" {
@@ -143,7 +146,8 @@ func TestReservationCallsPerLook(t *testing.T) {
 		}
 		look(0)
 		for i := range 12 {
-			w.launched(t, p, fmt.Sprint("claim-", i), karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved"}})
+			w.launched(t, p, fmt.Sprint("claim-", i),
+				karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved"}})
 		}
 		look(1)
 	})

@@ -106,7 +106,8 @@ func (h *reservedHistory) restart() {
 // replica launches by a provider that shares no memory with the other.
 func (h *reservedHistory) replica() {
 	h.raced = true
-	if _, err := h.launch(h.provider(h.t), karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In", Values: []string{"reserved", "on-demand"}}); err != nil {
+	if _, err := h.launch(h.provider(h.t), karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In",
+		Values: []string{"reserved", "on-demand"}}); err != nil {
 		h.t.Errorf("the replica: %v", err)
 	}
 }
@@ -139,7 +140,8 @@ func (h *reservedHistory) minute() {
 	time.Sleep(61 * time.Second)
 	_, err := h.p.Machines(h.t.Context()) // as the collection of machines without claims does
 	check(h.t, err)
-	r := &class.Reconciler{Client: h.api, Sources: h.p.sources, DeleteTemplates: h.p.launcher.DeleteTemplates, Now: time.Now, Counted: h.p.counted}
+	r := &class.Reconciler{Client: h.api, Sources: h.p.sources, DeleteTemplates: h.p.launcher.DeleteTemplates, Now: time.Now,
+		Counted: h.p.counted}
 	_, err = r.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "default"}})
 	check(h.t, err)
 	h.raced = false
@@ -256,7 +258,8 @@ func (h *reservedHistory) agree() {
 			continue
 		}
 		used[at]++
-		if got := claim.Labels[awsv1.LabelCapacityReservationID]; got != at || (at != "") != (claim.Labels[karpv1.LabelCapacityType] == "reserved") {
+		if got := claim.Labels[awsv1.LabelCapacityReservationID]; got != at ||
+			(at != "") != (claim.Labels[karpv1.LabelCapacityType] == "reserved") {
 			h.t.Errorf("claim %s is %s, in reservation %q, and EC2 has it in %q", name, claim.Labels[karpv1.LabelCapacityType], got, at)
 		}
 	}

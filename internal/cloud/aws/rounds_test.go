@@ -122,7 +122,8 @@ func TestPricesFailAlone(t *testing.T) {
 				t.Errorf("without prices of %s, Linux and Windows are missing: %v, want %v", system, got, want)
 			}
 			if n := changed.Load(); n != 4 {
-				t.Errorf("without prices of %s, the catalogs are read again %d times, want 4: for types, other prices, and spot prices twice", system, n)
+				t.Errorf("without prices of %s, the catalogs are read again %d times, want 4: for types, other prices, and spot prices twice",
+					system, n)
 			}
 		})
 	}

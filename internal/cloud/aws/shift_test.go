@@ -77,7 +77,8 @@ func TestZonalShift(t *testing.T) {
 	if err := p.Terminate(t.Context(), id); !errors.As(err, &refusal) || refusal.Reason != cloud.ReasonZoneShifted {
 		t.Errorf("terminating: %v, want the reason ZoneShifted", err)
 	}
-	if err := p.tag(t.Context(), id, map[string]string{"a": "b"}); err == nil || !strings.Contains(err.Error(), "shifted away from zone us-east-1a") {
+	if err := p.tag(t.Context(), id, map[string]string{"a": "b"}); err == nil ||
+		!strings.Contains(err.Error(), "shifted away from zone us-east-1a") {
 		t.Errorf("tagging: %v", err)
 	}
 	if n := len(w.sim.Calls()); n != 0 {
@@ -222,8 +223,9 @@ func TestZonalShiftOff(t *testing.T) {
 	_, err := w.sim.StartShift("us-east-1a", awssim.ShiftByUser, time.Hour)
 	check(t, err)
 	check(t, p.Prepare(t.Context()))
-	if zones := w.avoidedZones(t, p); len(zones) > 0 || w.sim.Calls()[awssim.CallCount{Service: "arc-zonal-shift", Action: "GetManagedResource",
-		Code: "OK"}] > 0 {
+	if zones := w.avoidedZones(t, p); len(zones) > 0 ||
+		w.sim.Calls()[awssim.CallCount{Service: "arc-zonal-shift", Action: "GetManagedResource",
+			Code: "OK"}] > 0 {
 		t.Errorf("%v are avoided, and the calls are %v", zones, w.sim.Calls())
 	}
 }

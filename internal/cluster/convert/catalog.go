@@ -85,7 +85,8 @@ func instanceType(from *cloud.InstanceType, v *Vocabulary) (model.InstanceType, 
 		}
 		listed := model.Offering{
 			Zone: o.Zone, CapacityType: o.CapacityType, Price: price, Available: o.Available, RefusedAt: o.RefusedAt, RetryAt: o.RetryAt,
-			Interruptions: o.Interruptions, ZoneShifted: o.ZoneShifted, ReservationID: o.ReservationID, ReservationCount: o.ReservationCount, Requirements: v.reserved(reqs, o.ReservationID),
+			Interruptions: o.Interruptions, ZoneShifted: o.ZoneShifted, ReservationID: o.ReservationID, ReservationCount: o.ReservationCount,
+			Requirements: v.reserved(reqs, o.ReservationID),
 		}
 		t.Offerings = append(t.Offerings, listed)
 		for k := range o.Commitments {

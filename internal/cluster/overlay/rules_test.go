@@ -70,7 +70,8 @@ rules:
 
 // TestRuleThatMatchesNothing: the types are the very same slice, so that plans are the same.
 func TestRuleThatMatchesNothing(t *testing.T) {
-	rules, err := pricerule.Parse("p", []byte(`rules: [{name: a, families: [x9], factor: 0.5, upTo: {vCPUs: 8}}, {name: b, families: [x9], price: 1}]`))
+	rules, err := pricerule.Parse("p",
+		[]byte(`rules: [{name: a, families: [x9], factor: 0.5, upTo: {vCPUs: 8}}, {name: b, families: [x9], price: 1}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -211,7 +211,8 @@ func dispensable(snap *model.Snapshot, nodes []*model.Node) []*model.Node {
 }
 
 func classOf(snap *model.Snapshot, n *model.Node) int {
-	protected := n.DoNotDisrupt || n.ZoneShifted || slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.ProtectedUntil.After(snap.Now) })
+	protected := n.DoNotDisrupt || n.ZoneShifted ||
+		slices.ContainsFunc(n.Pods, func(p *model.Pod) bool { return p.ProtectedUntil.After(snap.Now) })
 	switch {
 	case n.Stage == model.Launching:
 		return 0

@@ -37,7 +37,8 @@ func TestShortage(t *testing.T) {
 			one("m5.small", 1000, refused("a", "on-demand", 0)),
 			one("m5.large", 2000, refused("a", "on-demand", 0), refused("a", "spot", time.Minute), refused("b", "on-demand", 2*time.Minute)),
 			one("m5.xlarge", 4000, refused("a", "on-demand", 0), model.Offering{Zone: "a", CapacityType: "spot"}), // without a price
-			one("c5.large", 2000, refused("d", "spot", 7*time.Minute)),                                            // avoided for ten minutes, not refused
+			one("c5.large", 2000, refused("d", "spot",
+				7*time.Minute)), // avoided for ten minutes, not refused
 			one("i4i.large", 2000, interrupted("e", 3)),
 			one("i4i.xlarge", 4000, interrupted("e", 2)),
 			one("r5.large", 4000,

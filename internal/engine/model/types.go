@@ -390,7 +390,8 @@ func (c *OfferClass) before(d *OfferClass) bool {
 
 func (x *TypeIndex) newClass(o Offering) OfferClass {
 	c := OfferClass{Zone: o.Zone, CapacityType: o.CapacityType, ReservationID: o.ReservationID,
-		Units: o.Units, Limit: o.Limit, PerPrice: o.PerPrice, Types: bitset.New(x.Len()), offered: bitset.New(x.Len()), Price: make([]int64, x.Len()), further: o.Requirements}
+		Units: o.Units, Limit: o.Limit, PerPrice: o.PerPrice, Types: bitset.New(x.Len()), offered: bitset.New(x.Len()),
+		Price: make([]int64, x.Len()), further: o.Requirements}
 	for t := range c.Price {
 		c.Price[t] = NoPrice
 	}

@@ -32,7 +32,8 @@ type fleetOf struct {
 const bPerCPU = model.Nano / 10
 
 func (f *fleetOf) catalog() *model.Catalog {
-	c := &model.Catalog{WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true, model.FieldCommitment: true}}
+	c := &model.Catalog{WellKnown: map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true,
+		model.FieldCommitment: true}}
 	for _, cpus := range []int64{2, 4} {
 		for _, family := range []string{"a", "b"} {
 			price := f.others * cpus
@@ -150,7 +151,8 @@ func TestLimitFarAway(t *testing.T) {
 		near := placement.Schedule(f.snapshot(), placement.Options{})
 		f.limit = 1 << 50
 		far := placement.Schedule(f.snapshot(), placement.Options{})
-		if diff := cmp.Diff(near.Claims, far.Claims, cmpopts.IgnoreUnexported(model.Pod{}), cmpopts.IgnoreFields(plan.NewClaim{}, "Pods")); diff != "" {
+		if diff := cmp.Diff(near.Claims, far.Claims, cmpopts.IgnoreUnexported(model.Pod{}),
+			cmpopts.IgnoreFields(plan.NewClaim{}, "Pods")); diff != "" {
 			t.Errorf("seed %d: %s", seed, diff)
 		}
 	}

@@ -65,8 +65,10 @@ func New(opts Options) (*Cloud, error) {
 	c := &Cloud{
 		opts: opts, rand: rand.New(rand.NewPCG(opts.Seed, 0x617773)), wake: make(chan struct{}, 1),
 		parameters: map[string]parameter{}, instances: map[string]*instance{}, profiles: map[string]*instanceProfile{},
-		roles: map[string]*role{}, queues: map[string]*queue{}, rules: map[string]*rule{}, tokens: map[string]idempotent{}, pools: map[pool]*poolState{},
-		buckets: map[string]*bucket{}, thawed: make(chan struct{}), expired: map[string]bool{}, calls: map[CallCount]int{}, unread: map[string]bool{},
+		roles: map[string]*role{}, queues: map[string]*queue{}, rules: map[string]*rule{}, tokens: map[string]idempotent{},
+		pools:   map[pool]*poolState{},
+		buckets: map[string]*bucket{}, thawed: make(chan struct{}), expired: map[string]bool{}, calls: map[CallCount]int{},
+		unread: map[string]bool{},
 	}
 	c.loadTypes()
 	now := opts.Clock.Now()

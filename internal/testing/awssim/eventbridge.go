@@ -38,7 +38,8 @@ func putRule(c *Cloud, r *request, _ time.Time) (any, error) {
 	case in.EventPattern == "":
 		return nil, &apiError{"ValidationException", "Parameter(s) EventPattern or ScheduleExpression must be specified.", http.StatusBadRequest}
 	case json.Unmarshal([]byte(in.EventPattern), &pattern) != nil || len(pattern) == 0:
-		return nil, &apiError{"InvalidEventPatternException", "Event pattern is not valid. Reason: Filter is not an object of arrays", http.StatusBadRequest}
+		return nil, &apiError{"InvalidEventPatternException", "Event pattern is not valid. Reason: Filter is not an object of arrays",
+			http.StatusBadRequest}
 	}
 	if c.rules[in.Name] == nil {
 		c.rules[in.Name] = &rule{targets: map[string]string{}}

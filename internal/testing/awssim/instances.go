@@ -150,7 +150,8 @@ func (c *Cloud) launch(o *override, f *fleetRequest, s *subnet, now time.Time) *
 			UserData:     spec.userData, Profile: spec.profileName, SecurityGroups: c.groupsOf(spec, s), Tags: f.instanceTags(o), Launched: now,
 			VCPUs: t.VCPU, MemoryMiB: t.MemMiB, ENIs: t.enisOn(0), IPv4PerENI: t.IPv4, InstanceStore: t.storageGB(),
 		},
-		reservation: "r-" + c.newID("r")[2:], token: f.token, spec: spec, subnet: s, from: o.pool, address: address, history: []change{{now, pending}},
+		reservation: "r-" + c.newID("r")[2:], token: f.token, spec: spec, subnet: s, from: o.pool, address: address,
+		history:   []change{{now, pending}},
 		placement: c.placementOf(spec),
 	}
 	if i.Partition = c.partitionOf(spec, i.Zone); i.placement != nil {

@@ -152,13 +152,16 @@ func (c *Cloud) checkPlacementGroup(spec *launchSpec, t *machineType) error {
 	case spec.tenancy == "host":
 		return refuse("InvalidParameterCombination", "You can't launch Dedicated Hosts in placement groups")
 	case !slices.Contains(t.Strategies, p.Strategy):
-		return refuse("InvalidParameterCombination", "%s placement groups are not supported by the '%s' instance type. Specify a supported instance type or change the placement group strategy, and try again.", p.Strategy, t.Name)
+		return refuse("InvalidParameterCombination",
+			"%s placement groups are not supported by the '%s' instance type. Specify a supported instance type or change the "+
+				"placement group strategy, and try again.", p.Strategy, t.Name)
 	case p.Strategy == "spread" && p.SpreadLevel == "host":
 		return refuse("UnsupportedOperation", "Host level spread placement groups are only available with AWS Outposts")
 	case p.Strategy == "spread" && spec.tenancy == "dedicated":
 		return refuse("InvalidParameterCombination", "Spread placement groups are not supported for Dedicated Instances")
 	case spec.partition != 0 && p.Strategy != "partition":
-		return refuse("InvalidParameterCombination", "The parameter PartitionNumber is valid only if the placement group strategy is set to partition")
+		return refuse("InvalidParameterCombination",
+			"The parameter PartitionNumber is valid only if the placement group strategy is set to partition")
 	case spec.partition < 0 || spec.partition > p.partitionsFor(spec):
 		return refuse("InvalidParameterValue", "Partition number %d is invalid for placement group '%s', which has %d for the tenancy",
 			spec.partition, p.Name, p.partitionsFor(spec))
@@ -186,9 +189,12 @@ func (c *Cloud) placementFull(o *override, s *subnet) error {
 	placed := c.placedIn(p, "")
 	switch {
 	case p.Strategy == "cluster" && len(placed) > 0 && placed[0].Zone != s.zone.name:
-		return refuse("InsufficientInstanceCapacity", "The placement group '%s' has instances in the Availability Zone %s. A cluster placement group cannot span Availability Zones.", p.Name, placed[0].Zone)
+		return refuse("InsufficientInstanceCapacity",
+			"The placement group '%s' has instances in the Availability Zone %s. A cluster placement group cannot span Availability Zones.",
+			p.Name, placed[0].Zone)
 	case p.Strategy == "spread" && len(c.placedIn(p, s.zone.name)) >= mostSpread:
-		return refuse("InsufficientInstanceCapacity", "You have reached the limit of instances in this spread placement group: %d running instances per Availability Zone.", mostSpread)
+		return refuse("InsufficientInstanceCapacity",
+			"You have reached the limit of instances in this spread placement group: %d running instances per Availability Zone.", mostSpread)
 	}
 	return nil
 }

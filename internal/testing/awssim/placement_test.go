@@ -26,7 +26,8 @@ func (w *world) placed(ctx context.Context, name string) []string {
 	var list []string
 	for _, r := range out.Reservations {
 		for _, i := range r.Instances {
-			list = append(list, fmt.Sprintf("%s %s/%d", *i.Placement.AvailabilityZone, *i.Placement.GroupName, aws.ToInt32(i.Placement.PartitionNumber)))
+			list = append(list, fmt.Sprintf("%s %s/%d", *i.Placement.AvailabilityZone, *i.Placement.GroupName,
+				aws.ToInt32(i.Placement.PartitionNumber)))
 		}
 	}
 	slices.Sort(list)
@@ -47,7 +48,8 @@ func TestClusterPlacement(t *testing.T) {
 		}
 		out, err = w.ec2.CreateFleet(ctx, fleetOf(1, onDemandType, w.way("m5.large", zoneA), w.way("m5.xlarge", zoneB)))
 		w.must(err)
-		if diff := cmp.Diff([]string{zoneB + " near/0", zoneB + " near/0", zoneB + " near/0"}, w.placed(ctx, "near")); diff != "" || len(launched(out)) != 1 {
+		if diff := cmp.Diff([]string{zoneB + " near/0", zoneB + " near/0", zoneB + " near/0"}, w.placed(ctx, "near")); diff != "" ||
+			len(launched(out)) != 1 {
 			t.Errorf("the group has -want +got:\n%s", diff)
 		}
 	})
@@ -114,7 +116,8 @@ func TestPlacementRefusals(t *testing.T) {
 		group                PlacementGroup
 		placement            ec2types.LaunchTemplatePlacementRequest
 	}{
-		{"burstable in a cluster", "t3.large", "InvalidParameterCombination", PlacementGroup{Strategy: "cluster"}, ec2types.LaunchTemplatePlacementRequest{}},
+		{"burstable in a cluster", "t3.large", "InvalidParameterCombination", PlacementGroup{Strategy: "cluster"},
+			ec2types.LaunchTemplatePlacementRequest{}},
 		{"dedicated in a spread group", "m5.large", "InvalidParameterCombination", PlacementGroup{Strategy: "spread"},
 			ec2types.LaunchTemplatePlacementRequest{Tenancy: "dedicated"}},
 		{"hosts outside of Outposts", "m5.large", "UnsupportedOperation", PlacementGroup{Strategy: "spread", SpreadLevel: "host"},

@@ -42,7 +42,8 @@ func TestCapacityBlock(t *testing.T) {
 		if len(got) != 1 || out.Instances[0].Lifecycle != ec2types.InstanceLifecycleCapacityBlock {
 			t.Fatalf("launched %v, errors %+v", got, out.Errors)
 		}
-		if i := w.described(ctx, got[0]); i.InstanceLifecycle != ec2types.InstanceLifecycleTypeCapacityBlock || aws.ToString(i.CapacityReservationId) != id {
+		if i := w.described(ctx, got[0]); i.InstanceLifecycle != ec2types.InstanceLifecycleTypeCapacityBlock ||
+			aws.ToString(i.CapacityReservationId) != id {
 			t.Errorf("lifecycle %q in reservation %q", i.InstanceLifecycle, aws.ToString(i.CapacityReservationId))
 		}
 		w.pass(89 * time.Minute)

@@ -64,7 +64,8 @@ func (c *Cloud) Ignored() []string {
 // unknownCodes are the codes by which the services refuse a parameter. EC2's:
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 var unknownCodes = map[string]string{"ec2": "UnknownParameter", "iam": "ValidationError", "sts": "ValidationError",
-	"ssm": "ValidationException", "sqs": "UnsupportedOperation", "pricing": "InvalidParameterException", "eks": "InvalidParameterException", "events": "ValidationException",
+	"ssm": "ValidationException", "sqs": "UnsupportedOperation", "pricing": "InvalidParameterException",
+	"eks": "InvalidParameterException", "events": "ValidationException",
 	"arc-zonal-shift": "ValidationException"}
 
 // known refuses a parameter that does not act.

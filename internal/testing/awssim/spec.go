@@ -60,7 +60,8 @@ type deviceSpec struct {
 // specKeys are the members of RequestLaunchTemplateData that are simulated. No others are accepted.
 var specKeys = []string{"BlockDeviceMapping", "CapacityReservationSpecification", "CpuOptions", "EnclaveOptions",
 	"IamInstanceProfile", "ImageId", "InstanceMarketOptions",
-	"InstanceType", "MaintenanceOptions", "MetadataOptions", "Monitoring", "NetworkInterface", "Placement", "SecurityGroupId", "TagSpecification", "UserData"}
+	"InstanceType", "MaintenanceOptions", "MetadataOptions", "Monitoring", "NetworkInterface", "Placement", "SecurityGroupId",
+	"TagSpecification", "UserData"}
 
 // parseSpec parses launch template data.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_RequestLaunchTemplateData.html

@@ -131,7 +131,8 @@ func (in receive) parse(q *queue) (receipt, error) {
 		said        *int
 		value       *int
 		least, most int
-	}{{"MaxNumberOfMessages", in.MaxNumberOfMessages, &given.most, 1, 10}, {"VisibilityTimeout", in.VisibilityTimeout, &given.visibility, 0, 43200},
+	}{{"MaxNumberOfMessages", in.MaxNumberOfMessages, &given.most, 1, 10}, {"VisibilityTimeout", in.VisibilityTimeout,
+		&given.visibility, 0, 43200},
 		{"WaitTimeSeconds", in.WaitTimeSeconds, &given.wait, 0, 20}} {
 		if number.said == nil {
 			continue
@@ -242,7 +243,8 @@ func (c *Cloud) hand(q *queue, given receipt, now time.Time) []receivedMessage {
 		m.visible = now.Add(time.Duration(given.visibility) * time.Second)
 		m.receipt = fmt.Sprintf("%s#%d", m.id, m.received)
 		values := map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.received), "SenderId": "AIDASENDER000000000000",
-			"ApproximateFirstReceiveTimestamp": strconv.FormatInt(m.first.UnixMilli(), 10), "SentTimestamp": strconv.FormatInt(m.sent.UnixMilli(), 10)}
+			"ApproximateFirstReceiveTimestamp": strconv.FormatInt(m.first.UnixMilli(),
+				10), "SentTimestamp": strconv.FormatInt(m.sent.UnixMilli(), 10)}
 		out := receivedMessage{MessageId: m.id, ReceiptHandle: m.receipt, Body: m.body, MD5OfBody: digest(m.body), Attributes: attributes{}}
 		for name, value := range values {
 			if slices.Contains(given.system, "All") || slices.Contains(given.system, name) {

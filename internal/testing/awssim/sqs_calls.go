@@ -146,7 +146,8 @@ func getQueueAttributes(c *Cloud, r *request, now time.Time) (any, error) {
 		}
 	}
 	for name, n := range map[string]int{"ApproximateNumberOfMessages": waiting, "ApproximateNumberOfMessagesNotVisible": hidden,
-		"ApproximateNumberOfMessagesDelayed": delayed, "CreatedTimestamp": int(q.created.Unix()), "LastModifiedTimestamp": int(q.modified.Unix())} {
+		"ApproximateNumberOfMessagesDelayed": delayed, "CreatedTimestamp": int(q.created.Unix()),
+		"LastModifiedTimestamp": int(q.modified.Unix())} {
 		all[name] = strconv.Itoa(n)
 	}
 	all["QueueArn"] = "arn:aws:sqs:" + c.opts.Region + ":" + c.opts.AccountID + ":" + q.name

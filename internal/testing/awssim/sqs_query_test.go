@@ -39,8 +39,10 @@ func TestSQSQueryProtocol(t *testing.T) {
 		{url.Values{"Action": {"GetQueueUrl"}, "Version": {"2012-11-05"}, "QueueName": {"queue"}},
 			`OK <GetQueueUrlResponse` + ns + `><GetQueueUrlResult><QueueUrl>http://sqs.test/111122223333/queue</QueueUrl></GetQueueUrlResult>` +
 				end + `</GetQueueUrlResponse>`},
-		{url.Values{"Action": {"SendMessageBatch"}, "SendMessageBatchRequestEntry.1.Id": {"a"}, "SendMessageBatchRequestEntry.1.MessageBody": {"<x>"},
-			"SendMessageBatchRequestEntry.2.Id": {"b"}, "SendMessageBatchRequestEntry.2.MessageBody": {"y"}, "SendMessageBatchRequestEntry.2.DelaySeconds": {"901"}},
+		{url.Values{"Action": {"SendMessageBatch"}, "SendMessageBatchRequestEntry.1.Id": {"a"},
+			"SendMessageBatchRequestEntry.1.MessageBody": {"<x>"},
+			"SendMessageBatchRequestEntry.2.Id":          {"b"}, "SendMessageBatchRequestEntry.2.MessageBody": {"y"},
+			"SendMessageBatchRequestEntry.2.DelaySeconds": {"901"}},
 			`OK <SendMessageBatchResponse` + ns + `><SendMessageBatchResult><SendMessageBatchResultEntry><Id>a</Id><MessageId>UUID</MessageId>` +
 				`<MD5OfMessageBody>` + digest("<x>") + `</MD5OfMessageBody></SendMessageBatchResultEntry><BatchResultErrorEntry><Id>b</Id>` +
 				`<SenderFault>true</SenderFault><Code>InvalidParameterValue</Code><Message>Value 901 for parameter DelaySeconds is invalid. ` +

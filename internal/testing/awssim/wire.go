@@ -114,7 +114,8 @@ func escape(s string) string {
 // jsonBody returns a response of the JSON protocols. https://smithy.io/2.0/aws/protocols/aws-json-1_0-protocol.html,
 // aws-json-1_1, aws-restjson1
 func jsonBody(h http.Header, r *request, out any, refusal *apiError) []byte {
-	contentType := map[string]string{"sqs": "application/x-amz-json-1.0", "eks": "application/json", "arc-zonal-shift": "application/json"}[r.service]
+	contentType := map[string]string{"sqs": "application/x-amz-json-1.0", "eks": "application/json",
+		"arc-zonal-shift": "application/json"}[r.service]
 	if contentType == "" {
 		contentType = "application/x-amz-json-1.1"
 	}

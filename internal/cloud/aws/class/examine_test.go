@@ -98,13 +98,15 @@ func TestExamine(t *testing.T) {
 		}, want: "False InvalidUserData spec.userData"},
 		{name: "too much user data", change: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = text("#!/bin/sh\n" + strings.Repeat("# long\n", 40000)) },
 			want: "False UserDataSizeLimitExceeded 16384"},
-		{name: "user data that fits compressed", change: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = text("#!/bin/sh\n" + strings.Repeat("# long\n", 30000)) }},
+		{name: "user data that fits compressed",
+			change: func(c *awsv1.EC2NodeClass) { c.Spec.UserData = text("#!/bin/sh\n" + strings.Repeat("# long\n", 30000)) }},
 		{name: "any text for Custom", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.AMIFamily, c.Spec.UserData = family(awsv1.FamilyCustom), text("anything")
 		}},
 	} {
 		class := awstest.Class(nil)
-		for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionInstanceProfileReady, awsv1.ConditionPlacementGroupReady} {
+		for _, condition := range []string{awsv1.ConditionAMIsReady, awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady,
+			awsv1.ConditionInstanceProfileReady, awsv1.ConditionPlacementGroupReady} {
 			class.StatusConditions().SetTrue(condition)
 		}
 		facts := cluster

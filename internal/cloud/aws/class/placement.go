@@ -25,7 +25,8 @@ func (r *Reconciler) placement(ctx context.Context, class *awsv1.EC2NodeClass) (
 	for i := range pools {
 		if dedicated(&pools[i].Spec.Template) {
 			return wrong(awsv1.ReasonPlacementGroupTenancy,
-				"spec.placementGroupSelector: placement group %s is for spread instances, which EC2 does not run with the tenancy dedicated that NodePool %q requires; use another class for the pool",
+				"spec.placementGroupSelector: placement group %s is for spread instances, which EC2 does not run with the tenancy "+
+					"dedicated that NodePool %q requires; use another class for the pool",
 				group.ID, pools[i].Name), nil
 		}
 	}

@@ -44,9 +44,10 @@ func (r *Reader) Read(ctx context.Context) (*Facts, error) {
 	in := &ec2.DescribeReservedInstancesInput{Filters: []types.Filter{
 		{Name: aws.String("state"), Values: []string{string(types.ReservedInstanceStateActive)}},
 		{Name: aws.String("product-description"), Values: products}}}
-	out, err := call.Do(ctx, &calls, "EC2", "DescribeReservedInstances", func(ctx context.Context) (*ec2.DescribeReservedInstancesOutput, error) {
-		return r.API.DescribeReservedInstances(ctx, in)
-	})
+	out, err := call.Do(ctx, &calls, "EC2", "DescribeReservedInstances",
+		func(ctx context.Context) (*ec2.DescribeReservedInstancesOutput, error) {
+			return r.API.DescribeReservedInstances(ctx, in)
+		})
 	if err != nil {
 		return nil, fmt.Errorf("reading reserved instances: %w", err)
 	}

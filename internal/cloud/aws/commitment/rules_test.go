@@ -59,7 +59,8 @@ func TestRules(t *testing.T) {
 	f.Others = f.Others[:3] // one t3.xlarge leaves 4 of 12 units, at 1/64 USD
 	rules := f.Rules(types, noon)
 	last := rules[len(rules)-1]
-	if diff := gocmp.Diff(map[string]float64{"t3.nano": 0.00390625, "t3.small": 0.015625, "t3.large": 0.0625, "t3.xlarge": 0.125}, last.Prices); diff != "" ||
+	if diff := gocmp.Diff(map[string]float64{"t3.nano": 0.00390625, "t3.small": 0.015625, "t3.large": 0.0625, "t3.xlarge": 0.125},
+		last.Prices); diff != "" ||
 		last.UpTo.USDPerHour != 0.0625 || last.Name != "ri-t3" {
 		t.Errorf("the rule of burstable instances is %+v, prices -want +got:\n%s", last, diff)
 	}
@@ -75,7 +76,8 @@ func TestAsBilled(t *testing.T) {
 		f := commitment.Facts{}
 		zones := []string{"us-east-1a", "us-east-1b"}
 		for range random.IntN(5) {
-			r := commitment.Reserved{Type: types[random.IntN(len(types))].Name, Count: 1 + random.IntN(4), End: noon.Add(time.Duration(random.IntN(4)) * time.Hour)}
+			r := commitment.Reserved{Type: types[random.IntN(len(types))].Name, Count: 1 + random.IntN(4),
+				End: noon.Add(time.Duration(random.IntN(4)) * time.Hour)}
 			if random.IntN(2) == 0 {
 				r.Zone = zones[random.IntN(2)]
 			}

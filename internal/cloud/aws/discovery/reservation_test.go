@@ -54,9 +54,11 @@ func TestReservationTerms(t *testing.T) {
 			terms []awsv1.CapacityReservationSelectorTerm
 			want  []string
 		}{
-			"tags":            {[]awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "a"}}}, []string{"mine", "targeted"}},
-			"any tag":         {[]awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "*"}}}, []string{"mine", "targeted", "theirs"}},
-			"owner and tags":  {[]awsv1.CapacityReservationSelectorTerm{{OwnerID: account, Tags: map[string]string{"team": "*"}}}, []string{"theirs"}},
+			"tags": {[]awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "a"}}}, []string{"mine", "targeted"}},
+			"any tag": {[]awsv1.CapacityReservationSelectorTerm{{Tags: map[string]string{"team": "*"}}},
+				[]string{"mine", "targeted", "theirs"}},
+			"owner and tags": {[]awsv1.CapacityReservationSelectorTerm{{OwnerID: account, Tags: map[string]string{"team": "*"}}},
+				[]string{"theirs"}},
 			"criteria":        {[]awsv1.CapacityReservationSelectorTerm{{InstanceMatchCriteria: "targeted"}}, []string{"targeted"}},
 			"id":              {[]awsv1.CapacityReservationSelectorTerm{{ID: ids["plain"]}}, []string{"plain"}},
 			"id that is gone": {[]awsv1.CapacityReservationSelectorTerm{{ID: ids["none"]}, {ID: ids["plain"]}}, []string{"plain"}},
@@ -160,7 +162,8 @@ func TestReservationStates(t *testing.T) {
 // TestReservationCalls checks the cache, a refusal, and an endpoint that ignores filters.
 func TestReservationCalls(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
-		ids := w.reserved(map[string]awssim.CapacityReservation{"mine": {Tags: map[string]string{"team": "a"}}, "other": {}, "ended": {State: "cancelled"}})
+		ids := w.reserved(map[string]awssim.CapacityReservation{"mine": {Tags: map[string]string{"team": "a"}}, "other": {},
+			"ended": {State: "cancelled"}})
 		class := selecting(awsv1.CapacityReservationSelectorTerm{Tags: map[string]string{"team": "a"}})
 		for range 3 {
 			_, err := w.Reservations.Find(ctx, class)

@@ -44,5 +44,6 @@ func (s Show) Reservations(found FoundReservations) {
 		s.conditions().SetTrue(condition)
 		return
 	}
-	s.conditions().SetTrueWithReason(condition, condition, "spec.capacityReservationSelectorTerms: not used: "+strings.Join(found.Unusable, "; "))
+	s.conditions().SetTrueWithReason(condition, condition,
+		"spec.capacityReservationSelectorTerms: not used: "+strings.Join(found.Unusable, "; "))
 }

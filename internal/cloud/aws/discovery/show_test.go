@@ -50,10 +50,14 @@ func TestShow(t *testing.T) {
 			"True InstanceProfileReady "},
 		{"no placement group", awsv1.ConditionPlacementGroupReady, func(s Show) { s.Placement(nil, nil) }, "True PlacementGroupReady "},
 		{"placement group", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{ID: "pg-1"}, nil), "True PlacementGroupReady "},
-		{"no such placement group", awsv1.ConditionPlacementGroupReady, placed(nil, nil), "False PlacementGroupNotFound check the name or the id"},
-		{"placement group deleted", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{}, nil, nil, nil), "False PlacementGroupNotFound "},
-		{"placement group never read", awsv1.ConditionPlacementGroupReady, placed(nil, throttled), "False PlacementGroupResolutionFailed EC2 DescribeImages"},
-		{"placement group not read", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{}, nil, nil, throttled), "True PlacementGroupReady "},
+		{"no such placement group", awsv1.ConditionPlacementGroupReady, placed(nil, nil),
+			"False PlacementGroupNotFound check the name or the id"},
+		{"placement group deleted", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{}, nil, nil, nil),
+			"False PlacementGroupNotFound "},
+		{"placement group never read", awsv1.ConditionPlacementGroupReady, placed(nil, throttled),
+			"False PlacementGroupResolutionFailed EC2 DescribeImages"},
+		{"placement group not read", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{}, nil, nil, throttled),
+			"True PlacementGroupReady "},
 		{"placement group refused", awsv1.ConditionPlacementGroupReady, placed(&PlacementGroup{}, nil, nil, denied),
 			"True CallRefused the previous result is used"},
 		{"placement group after a failure", awsv1.ConditionPlacementGroupReady, placed(nil, throttled, &PlacementGroup{}, nil),
@@ -82,7 +86,8 @@ func TestShow(t *testing.T) {
 		{"reservations that cannot be used", awsv1.ConditionCapacityReservationsReady,
 			func(s Show) { s.Reservations(FoundReservations{Unusable: []string{"cr-1 is on an Outpost"}}) },
 			"True CapacityReservationsReady not used: cr-1 is on an Outpost"},
-		{"reservations never read", awsv1.ConditionCapacityReservationsReady, func(s Show) { s.ExpectReservations() }, "Unknown AwaitingReconciliation "},
+		{"reservations never read", awsv1.ConditionCapacityReservationsReady, func(s Show) { s.ExpectReservations() },
+			"Unknown AwaitingReconciliation "},
 		{"reservations refused for a while", awsv1.ConditionCapacityReservationsReady, func(s Show) {
 			s.Reservations(FoundReservations{})
 			s.ExpectReservations()

@@ -52,10 +52,11 @@ func TestNumber(t *testing.T) {
 
 func TestCompile(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                         "it is empty",
-		" \n":                      "it is empty",
-		"vcpus *":                  "1:8: Syntax error",
-		"cpus * 2":                 "1:1: undeclared reference to 'cpus'; the variables are instance_type, vcpus, memory_mib, default_enis, ips_per_eni, max_pods",
+		"":        "it is empty",
+		" \n":     "it is empty",
+		"vcpus *": "1:8: Syntax error",
+		"cpus * 2": "1:1: undeclared reference to 'cpus'; the variables are instance_type, vcpus, memory_mib, " +
+			"default_enis, ips_per_eni, max_pods",
 		"vcpus * 2.0":              "found no matching overload for '_*_' applied to '(int, double)'",
 		"instance_type":            "the result is of type string, want int or double",
 		"vcpus > 2":                "the result is of type bool, want int or double",

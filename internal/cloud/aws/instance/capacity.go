@@ -83,7 +83,8 @@ func (c *Class) efas(t *catalog.Type) int64 {
 const unsetStorage = 20 * giB
 
 // storage returns the size in bytes of the file system for pods: the instance's own disks if the class combines them
-// and the family can, which Windows cannot, otherwise the volume that the class marks as root, otherwise the volume that the family uses for pods.
+// and the family can, which Windows cannot, otherwise the volume that the class marks as root, otherwise the volume
+// that the family uses for pods.
 func (c *Class) storage(t *catalog.Type, f *family) int64 {
 	if c.RAID0 && !f.windows() && t.StorageGB() > 0 {
 		return t.StorageGB() * gB

@@ -112,7 +112,8 @@ func TestResolved(t *testing.T) {
 		{name: "no result", it: "m5.large", pods: 29, kubelet: Kubelet{MaxPodsExpression: "1 / (vcpus - 2)"},
 			failure: "spec.kubelet.maxPods: for m5.large: division by zero"},
 		{name: "invalid", it: "m5.large", pods: 29, kubelet: Kubelet{MaxPodsExpression: "vcpus *"}},
-		{name: "Windows: half of the 9 addresses", it: "m5.large", family: awsv1.FamilyWindows2022, pods: 4, kubelet: Kubelet{MaxPodsExpression: "max_pods / 2"}},
+		{name: "Windows: half of the 9 addresses", it: "m5.large", family: awsv1.FamilyWindows2022, pods: 4,
+			kubelet: Kubelet{MaxPodsExpression: "max_pods / 2"}},
 	} {
 		class := &Class{Kubelet: test.kubelet, Family: test.family}
 		reserved, err := class.Kubelet.reservations()

@@ -44,12 +44,14 @@ func TestReservedOfferings(t *testing.T) {
 		list   []Reservation
 		want   []string
 	}{
-		"none":        {nil, nil, ordinary},
-		"one":         {nil, []Reservation{two}, []string{ordinary[0], "us-east-1a reserved 100 cr-two:2", ordinary[1]}},
-		"of a type":   {nil, []Reservation{{ID: "cr-two", Type: "m5.xlarge", Zone: zoneA}}, ordinary},
-		"of a zone":   {nil, []Reservation{{ID: "cr-far", Type: "m5.large", Zone: "us-east-1f"}}, ordinary},
-		"used up":     {nil, []Reservation{{ID: "cr-full", Type: "m5.large", Zone: zoneA}}, []string{ordinary[0], "us-east-1a reserved 100 cr-full:0 -", ordinary[1]}},
-		"not counted": {nil, []Reservation{{ID: "cr-new", Type: "m5.large", Zone: zoneA}}, []string{ordinary[0], "us-east-1a reserved 100 cr-new:0 -", ordinary[1]}},
+		"none":      {nil, nil, ordinary},
+		"one":       {nil, []Reservation{two}, []string{ordinary[0], "us-east-1a reserved 100 cr-two:2", ordinary[1]}},
+		"of a type": {nil, []Reservation{{ID: "cr-two", Type: "m5.xlarge", Zone: zoneA}}, ordinary},
+		"of a zone": {nil, []Reservation{{ID: "cr-far", Type: "m5.large", Zone: "us-east-1f"}}, ordinary},
+		"used up": {nil, []Reservation{{ID: "cr-full", Type: "m5.large", Zone: zoneA}},
+			[]string{ordinary[0], "us-east-1a reserved 100 cr-full:0 -", ordinary[1]}},
+		"not counted": {nil, []Reservation{{ID: "cr-new", Type: "m5.large", Zone: zoneA}},
+			[]string{ordinary[0], "us-east-1a reserved 100 cr-new:0 -", ordinary[1]}},
 		"expiring": {nil, []Reservation{{ID: "cr-old", Type: "m5.large", Zone: zoneA, Kind: "capacity-block", Expiring: true}},
 			[]string{ordinary[0], "us-east-1a reserved 100 cr-old:1 -", ordinary[1]}},
 		"gate off": {func(_ *Class, _ *Market, s *Settings, _ *catalog.Type) { s.IgnoreReservations = true }, []Reservation{two}, ordinary},

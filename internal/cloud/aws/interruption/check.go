@@ -19,7 +19,8 @@ const (
 	CategoryEBS      Category = "AttachedEbsStatus" // not upstream
 )
 
-var kindOfCategory = map[Category]Kind{CategoryInstance: InstanceStatus, CategorySystem: SystemStatus, CategoryEvent: EventStatus, CategoryEBS: EBSStatus}
+var kindOfCategory = map[Category]Kind{CategoryInstance: InstanceStatus, CategorySystem: SystemStatus, CategoryEvent: EventStatus,
+	CategoryEBS: EBSStatus}
 
 // Status is what one sweep over DescribeInstanceStatus reports for a machine.
 type Status struct {

@@ -182,7 +182,8 @@ func TestLaunchesAreAllowed(t *testing.T) {
 			resources[kind] = true
 		}
 	})
-	for _, want := range []string{"capacity-reservation", "fleet", "image", "instance", "launch-template", "network-interface", "security-group",
+	for _, want := range []string{"capacity-reservation", "fleet", "image", "instance", "launch-template", "network-interface",
+		"security-group",
 		"snapshot", "spot-instances-request", "subnet", "volume"} {
 		if !resources[want] {
 			t.Errorf("no launch of testdata uses a resource of type %s", want)

@@ -156,7 +156,8 @@ func complete(class *awsv1.EC2NodeClass, s showcase) {
 	}
 	if spec.MetadataOptions == nil { // the default of the CRD
 		enabled, disabled, required, hops := "enabled", "disabled", "required", int64(1)
-		spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: &enabled, HTTPProtocolIPv6: &disabled, HTTPTokens: &required, HTTPPutResponseHopLimit: &hops}
+		spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: &enabled, HTTPProtocolIPv6: &disabled, HTTPTokens: &required,
+			HTTPPutResponseHopLimit: &hops}
 	}
 	status.InstanceProfile = "prod_0123456789"
 	if len(status.SecurityGroups) == 0 {
@@ -181,7 +182,8 @@ func completeClaim(claim *karpv1.NodeClaim, s showcase) {
 		claim.Labels = map[string]string{}
 	}
 	claim.Labels[karpv1.LabelNodePool] = "default"
-	for _, r := range []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, s.Types...), oneOf(karpv1.LabelCapacityType, karpv1.CapacityTypeOnDemand)} {
+	for _, r := range []karpv1.Requirement{oneOf(corev1.LabelInstanceTypeStable, s.Types...),
+		oneOf(karpv1.LabelCapacityType, karpv1.CapacityTypeOnDemand)} {
 		if !slices.ContainsFunc(claim.Spec.Requirements, func(given karpv1.Requirement) bool { return given.Key == r.Key }) {
 			claim.Spec.Requirements = append(claim.Spec.Requirements, r)
 		}

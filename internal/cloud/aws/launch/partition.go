@@ -24,7 +24,8 @@ func (o *Order) partition(tenancy string) (int, error) {
 	group := o.Placement
 	switch {
 	case group.Strategy == catalog.StrategySpread && tenancy == awsv1.TenancyDedicated:
-		return 0, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("spread placement group %s takes no instances with the tenancy dedicated", group.ID)}
+		return 0, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("spread placement group %s takes no instances with the "+
+			"tenancy dedicated", group.ID)}
 	case group.Partitions == 0:
 		return 0, nil
 	}

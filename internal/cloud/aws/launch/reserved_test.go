@@ -143,7 +143,8 @@ func TestLaunchReserved(t *testing.T) {
 				if c.of.Tenancy != "" {
 					m, err := l.Launch(ctx, w.reservedOrder("any"))
 					w.must(err)
-					if capacity, tenancy := m.Labels[karpv1.LabelCapacityType], m.Labels[awsv1.LabelInstanceTenancy]; capacity != "on-demand" || tenancy != "default" {
+					if capacity, tenancy := m.Labels[karpv1.LabelCapacityType],
+						m.Labels[awsv1.LabelInstanceTenancy]; capacity != "on-demand" || tenancy != "default" {
 						t.Errorf("a claim that does not ask for its tenancy is %s, %s", capacity, tenancy)
 					}
 				}
@@ -164,7 +165,8 @@ func TestLaunchReserved(t *testing.T) {
 				}
 				m, err := l.Launch(ctx, order("three"))
 				w.must(err)
-				if diff := cmp.Diff(map[string]string{"capacity": "on-demand", "id": "", "type": "", "interruptible": ""}, reservationLabels(m)); diff != "" {
+				if diff := cmp.Diff(map[string]string{"capacity": "on-demand", "id": "", "type": "", "interruptible": ""},
+					reservationLabels(m)); diff != "" {
 					t.Errorf("the third: (-want +got)\n%s", diff)
 				}
 				off := w.launcher(func(o *Options) { o.IgnoreReservations = true })
@@ -188,7 +190,8 @@ func TestReservationExceeded(t *testing.T) {
 		taken, err := stranger.Launch(ctx, w.reservedOrder("stranger"))
 		w.must(err)
 		var insufficient *cloud.InsufficientCapacityError
-		if _, err := l.Launch(ctx, w.reservedOrder("late")); !errors.As(err, &insufficient) || !strings.Contains(err.Error(), "ReservationCapacityExceeded") {
+		if _, err := l.Launch(ctx, w.reservedOrder("late")); !errors.As(err, &insufficient) ||
+			!strings.Contains(err.Error(), "ReservationCapacityExceeded") {
 			t.Fatalf("error is %v, want insufficient capacity", err)
 		}
 		if left, _ := w.reserved.Left(id); left != 0 {
@@ -219,7 +222,8 @@ func TestReservationEnded(t *testing.T) {
 		w.must(w.sim.CancelReservation(id))
 		l := w.launcher()
 		var insufficient *cloud.InsufficientCapacityError
-		if _, err := l.Launch(ctx, w.reservedOrder("late")); !errors.As(err, &insufficient) || !strings.Contains(err.Error(), "InvalidCapacityReservationState") {
+		if _, err := l.Launch(ctx, w.reservedOrder("late")); !errors.As(err, &insufficient) ||
+			!strings.Contains(err.Error(), "InvalidCapacityReservationState") {
 			t.Fatalf("error is %v, want insufficient capacity", err)
 		}
 		if left, _ := w.reserved.Left(id); left != 0 {

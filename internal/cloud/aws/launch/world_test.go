@@ -131,13 +131,15 @@ func (w *world) makeAssortment() {
 
 // types returns the current types of the class.
 func (w *world) types() []cloud.InstanceType {
-	return w.assortment.Catalog(&instance.Market{OnDemand: w.prices.OnDemand, Spot: w.prices.Spot, Unavailable: w.unavailable.Until, Left: w.reserved.Left})
+	return w.assortment.Catalog(&instance.Market{OnDemand: w.prices.OnDemand, Spot: w.prices.Spot, Unavailable: w.unavailable.Until,
+		Left: w.reserved.Left})
 }
 
 // launcher returns a new process with the same records.
 func (w *world) launcher(change ...func(*Options)) *Launcher {
-	o := Options{EC2: w.ec2, RecordStore: w.records, Subnets: w.subnets, Unavailable: w.unavailable, Reserved: w.reserved, ClusterName: cluster,
-		Region: "us-east-1", Observe: func(c call.Call) {
+	o := Options{EC2: w.ec2, RecordStore: w.records, Subnets: w.subnets, Unavailable: w.unavailable, Reserved: w.reserved,
+		ClusterName: cluster,
+		Region:      "us-east-1", Observe: func(c call.Call) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.calls = append(w.calls, c)

@@ -150,7 +150,8 @@ func TestCompression(t *testing.T) {
 		for _, n := range []int{2 * Limit, mostCompressed} { // at most mostCompressed bytes are compressed
 			r.Custom = "#" + incompressible(n)
 			var size *SizeError
-			if _, err = Render(r); !errors.As(err, &size) || size.Size <= n || (n < mostCompressed) != (size.Compressed < size.Size) || size.Compressed <= Limit {
+			if _, err = Render(r); !errors.As(err, &size) || size.Size <= n || (n < mostCompressed) != (size.Compressed < size.Size) ||
+				size.Compressed <= Limit {
 				t.Errorf("%s with %d bytes: %v", family, n, err)
 			}
 		}

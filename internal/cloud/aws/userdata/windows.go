@@ -65,8 +65,9 @@ func (r Request) windowsCustom() (script, around string, err error) {
 	}
 	script, after, closed := cut(rest, endsScript)
 	if !closed || beginsScript.MatchString(after) || beginsScript.MatchString(script) {
-		return "", "", &InvalidError{Field: "spec.userData", Problem: "has a " + scriptBegins + " without its own " + scriptEnds + ", or two scripts",
-			Remedy: "put all lines between one pair of these tags, or omit the tags"}
+		return "", "", &InvalidError{Field: "spec.userData",
+			Problem: "has a " + scriptBegins + " without its own " + scriptEnds + ", or two scripts",
+			Remedy:  "put all lines between one pair of these tags, or omit the tags"}
 	}
 	return strings.TrimSpace(script), strings.TrimSpace(strings.TrimSpace(before) + "\n" + strings.TrimSpace(after)), nil
 }

@@ -17,7 +17,8 @@ func TestWindowsCustom(t *testing.T) {
 	}{
 		{"echo a", got{Script: "echo a"}},
 		{"<PowerShell>\necho a\n</POWERSHELL>\n<persist>true</persist>", got{Script: "echo a", Around: "<persist>true</persist>"}},
-		{"<script>\ndir\n</script>\n<powershell>\necho '<persist>'\n</powershell>", got{Script: "echo '<persist>'", Around: "<script>\ndir\n</script>"}},
+		{"<script>\ndir\n</script>\n<powershell>\necho '<persist>'\n</powershell>",
+			got{Script: "echo '<persist>'", Around: "<script>\ndir\n</script>"}},
 		{"echo a\n<Persist>true</Persist>", got{Err: "spec.userData: has <Persist> without <powershell>"}},
 		{"<script>\ndir\n</script>", got{Err: "spec.userData: has <script> without <powershell>"}},
 		{"<powershell>echo a</powershell><Powershell>echo b</powershell>",

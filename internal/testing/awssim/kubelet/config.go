@@ -25,7 +25,8 @@ type Config struct {
 	KubeReserved, SystemReserved, EvictionHard map[string]string
 }
 
-// Read parses user data like an image of the family (al2, al2023, bottlerocket, windows2019, windows2022, windows2025). An error is the reason why the machine
+// Read parses user data like an image of the family (al2, al2023, bottlerocket, windows2019, windows2022,
+// windows2025). An error is the reason why the machine
 // would not join a cluster.
 func Read(family string, text []byte) (Config, error) {
 	c := Config{Labels: map[string]string{}}
