@@ -203,6 +203,8 @@ var wholes = map[string]string{
 	"NodePool": `{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: part}, spec: {disruption: {consolidateAfter: 0s}, template: {spec: {
 		nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default},
 		requirements: [{key: kubernetes.io/os, operator: In, values: [linux]}]}}}}`,
+	"EC2NodeClass": `{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: part}, spec: {role: node,
+		amiSelectorTerms: [{alias: al2023@latest}], subnetSelectorTerms: [{id: subnet-1}], securityGroupSelectorTerms: [{id: sg-1}]}}`,
 	"Pod": `{apiVersion: v1, kind: Pod, metadata: {name: part, namespace: default}, spec: {containers: [{name: a, image: a}]}}`,
 }
 

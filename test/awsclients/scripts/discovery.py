@@ -77,7 +77,8 @@ def spot_prices():
                                               EndTime=now, AvailabilityZone="us-east-1a")["SpotPriceHistory"]
     equal([(p["InstanceType"], p["AvailabilityZone"]) for p in current], [("m5.large", "us-east-1a")])
     assert current[0]["Timestamp"] <= now and float(current[0]["SpotPrice"]) > 0, current
-    day = ec2.describe_spot_price_history(InstanceTypes=["m5.large"], StartTime=now - datetime.timedelta(hours=5),
+    day = ec2.describe_spot_price_history(InstanceTypes=["m5.large"], ProductDescriptions=["Linux/UNIX"],
+                                          StartTime=now - datetime.timedelta(hours=5),
                                           AvailabilityZone="us-east-1a")["SpotPriceHistory"]
     equal(len(day), 6, "an hour each")
     equal(day, sorted(day, key=lambda p: p["Timestamp"], reverse=True), "newest first")
