@@ -105,7 +105,8 @@ def parameters():
 def products():
     """Products of the price list, as JSON texts."""
     got = pricing.get_products(ServiceCode="AmazonEC2", FormatVersion="aws_v1", MaxResults=10, Filters=[
-        {"Type": "TERM_MATCH", "Field": "instanceType", "Value": "m5.large"}, {"Type": "TERM_MATCH", "Field": "regionCode", "Value": "us-east-1"}])
+        {"Type": "TERM_MATCH", "Field": "instanceType", "Value": "m5.large"}, {"Type": "TERM_MATCH", "Field": "regionCode", "Value": "us-east-1"},
+        {"Type": "TERM_MATCH", "Field": "operatingSystem", "Value": "Linux"}])
     products_ = [json.loads(text) for text in got["PriceList"]]
     equal([p["product"]["attributes"]["instanceType"] for p in products_], ["m5.large"])
     term = list(products_[0]["terms"]["OnDemand"].values())[0]
