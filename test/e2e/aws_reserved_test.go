@@ -45,7 +45,7 @@ func (w *awsWorld) reservedStage(t *testing.T, name string, r awssim.CapacityRes
 	return s, id
 }
 
-// inReservation returns the claims of the case, not being deleted, that are labelled as machines in the reservation. It
+// inReservation returns the claims of the case, not being deleted, that are labeled as machines in the reservation. It
 // fails if other claims, or nodes, have labels that do not agree.
 func (s *awsStage) inReservation(id, kind string) (claims []client.Object, err error) {
 	check := func(o client.Object) bool {
