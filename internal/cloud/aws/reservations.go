@@ -51,8 +51,7 @@ func ForTenancyOf(pool *karpv1.NodePool, types []cloud.InstanceType) []cloud.Ins
 		})
 	}
 	any := func(t cloud.InstanceType) bool { return slices.ContainsFunc(t.Offerings, dedicated) }
-	need := cloud.NeedOf(&karpv1.NodeClaim{Spec: karpv1.NodeClaimSpec{Requirements: pool.Spec.Template.Spec.Requirements}})
-	if !slices.ContainsFunc(types, any) || launch.TenancyOf(need) == awsv1.TenancyDedicated {
+	if !slices.ContainsFunc(types, any) || launch.TenancyOf(needOf(pool)) == awsv1.TenancyDedicated {
 		return types
 	}
 	types = slices.Clone(types)

@@ -13,7 +13,6 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
-	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
@@ -176,17 +175,10 @@ func (p *Provider) buysIn(ctx context.Context, pool *karpv1.NodePool, zone, id s
 	if err != nil || !slices.ContainsFunc(class.Status.Subnets, func(s awsv1.Subnet) bool { return s.ZoneID == id }) {
 		return false
 	}
-	values := map[string]cloud.Values{corev1.LabelTopologyZone: cloud.AnyValue(), awsv1.LabelZoneID: cloud.AnyValue()}
-	narrow := func(key, operator string, of []string) {
-		if v, is := values[key]; is {
-			values[key] = v.Narrow(operator, of)
-		}
+	need := needOf(pool)
+	allows := func(key, value string) bool {
+		values, restricted := need.Labels[key]
+		return !restricted || values.Has(value)
 	}
-	for _, r := range pool.Spec.Template.Spec.Requirements {
-		narrow(r.Key, string(r.Operator), r.Values)
-	}
-	for key, value := range pool.Spec.Template.ObjectMeta.Labels {
-		narrow(key, "In", []string{value})
-	}
-	return values[corev1.LabelTopologyZone].Has(zone) && values[awsv1.LabelZoneID].Has(id)
+	return allows(corev1.LabelTopologyZone, zone) && allows(awsv1.LabelZoneID, id)
 }

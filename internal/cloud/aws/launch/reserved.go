@@ -3,7 +3,6 @@ package launch
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -209,16 +208,13 @@ func markReserved(o *Options, holds map[string]Hold, refusals []ec2types.CreateF
 		case holds == nil:
 		case code == codeNoAddresses && subnet != "":
 			o.Unavailable.MarkSubnet(subnet)
-		case strings.Contains(aws.ToString(r.ErrorMessage), spreadGroupFull):
+		case isSpreadLimit(aws.ToString(r.ErrorMessage)):
 		case id != "" && outOfCapacity(code):
 			o.Reserved.SoldOut(id)
 		}
 	}
 	return holds != nil
 }
-
-// spreadGroupFull is the part of EC2's message about a spread placement group with seven instances in a zone.
-const spreadGroupFull = "limit of instances in this spread placement group"
 
 // markRefused records that no reservation of a request has room, which EC2 refused as a whole.
 func markRefused(counts *instance.Reserved, r request) {
