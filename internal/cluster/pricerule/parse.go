@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -37,6 +38,9 @@ func Parse(name string, data []byte) ([]Rule, error) {
 		return nil, fmt.Errorf("%s: line %d: a second YAML document; want one, with all rules in its list", name, at)
 	}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
+		if number := notFinite(data); number != "" {
+			return nil, fmt.Errorf("%s: %s; want a finite number", name, number)
+		}
 		return nil, fmt.Errorf("%s: %s; want rules: with a list of rules", name, plain(err))
 	}
 	if len(file.Rules) > MaxRules {
@@ -89,6 +93,36 @@ func secondDocument(data []byte) int {
 		}
 	}
 	return 0
+}
+
+// notFinite returns the path and the text of the first number that is not finite, which YAML can express and JSON cannot;
+// "" for none.
+func notFinite(data []byte) string {
+	var document yamlv3.Node
+	if yamlv3.Unmarshal(data, &document) != nil {
+		return ""
+	}
+	return notFiniteIn("", &document)
+}
+
+func notFiniteIn(at string, n *yamlv3.Node) string {
+	var value float64
+	if n.Kind == yamlv3.ScalarNode && n.Decode(&value) == nil && (math.IsNaN(value) || math.IsInf(value, 0)) {
+		return at + ": " + n.Value
+	}
+	for i, inner := range n.Content {
+		path := at
+		switch {
+		case n.Kind == yamlv3.SequenceNode:
+			path = fmt.Sprintf("%s[%d]", at, i)
+		case n.Kind == yamlv3.MappingNode && i%2 == 1:
+			path = strings.TrimPrefix(at+"."+n.Content[i-1].Value, ".")
+		}
+		if number := notFiniteIn(path, inner); number != "" {
+			return number
+		}
+	}
+	return ""
 }
 
 // decode reads one rule, and refuses fields that it does not have.
@@ -212,17 +246,19 @@ func (r *Rule) checkPrice() error {
 		return r.checkPrices()
 	case r.Factor != nil && r.Price != nil:
 		return fmt.Errorf(".price: %v beside factor %v; want one of them", *r.Price, *r.Factor)
+	case r.Factor != nil && *r.Factor == 0:
+		return fmt.Errorf(".factor: 0; want more than 0: free machines have no order; a commitment that is paid anyway has upTo.paid")
 	case r.Factor != nil && !within(*r.Factor, maxFactor):
-		return fmt.Errorf(".factor: %v; want 0 to %d, the part of the price that is paid", *r.Factor, maxFactor)
+		return fmt.Errorf(".factor: %v; want more than 0, and %d at most, the part of the price that is paid", *r.Factor, maxFactor)
 	case r.Price != nil && !within(*r.Price, maxPrice):
-		return fmt.Errorf(".price: %v; want 0 to %d USD per hour", *r.Price, maxPrice)
+		return fmt.Errorf(".price: %v; want more than 0, and %d USD per hour at most", *r.Price, maxPrice)
 	}
 	return nil
 }
 
 func (r *Rule) checkPrices() error {
 	for _, name := range slices.Sorted(maps.Keys(r.Prices)) {
-		if price := r.Prices[name]; !within(price, maxPrice) || price == 0 {
+		if price := r.Prices[name]; !within(price, maxPrice) {
 			return fmt.Errorf(".prices[%s]: %v; want more than 0, and %d USD per hour at most", name, price, maxPrice)
 		}
 	}
@@ -236,16 +272,14 @@ func (r *Rule) checkLimit() error {
 		return nil
 	case (l.VCPUs == 0) == (l.USDPerHour == 0):
 		return fmt.Errorf(".upTo: vCPUs %v and usdPerHour %v; want one of them, above 0", l.VCPUs, l.USDPerHour)
-	case !within(l.VCPUs, maxLimit):
+	case l.VCPUs != 0 && !within(l.VCPUs, maxLimit):
 		return fmt.Errorf(".upTo.vCPUs: %v; want more than 0, and %.0f at most", l.VCPUs, maxLimit)
-	case !within(l.USDPerHour, maxLimit):
+	case l.USDPerHour != 0 && !within(l.USDPerHour, maxLimit):
 		return fmt.Errorf(".upTo.usdPerHour: %v; want more than 0, and %.0f at most", l.USDPerHour, maxLimit)
 	case len(r.CapacityTypes) > 0 && !slices.Equal(r.CapacityTypes, []string{karpv1.CapacityTypeOnDemand}):
 		return fmt.Errorf(".capacityTypes: %q with upTo; want on-demand alone, what a commitment pays for", r.CapacityTypes)
-	case l.USDPerHour > 0 && (r.Price != nil && *r.Price == 0 || r.Factor != nil && *r.Factor == 0):
-		return fmt.Errorf(".upTo.usdPerHour: %v at a price of 0; want vCPUs, or a price above 0", l.USDPerHour)
 	}
 	return nil
 }
 
-func within(value, most float64) bool { return value >= 0 && value <= most && !math.IsNaN(value) }
+func within(value, most float64) bool { return value > 0 && value <= most }
