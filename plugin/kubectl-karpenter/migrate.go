@@ -13,7 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
 	"github.com/karpenter-go/karpenter/internal/legacy/migrate"
 	"github.com/karpenter-go/karpenter/plugin/admission"
 	"github.com/karpenter-go/karpenter/plugin/cli"
@@ -56,8 +59,8 @@ proposed, with the steps of the migration.
 With --live, all objects are read from the cluster, in any version that it serves; nothing is written to it. NodePools
 and node classes are printed. Workloads with old names are reported; --workloads prints them, too.
 
-The printed objects are validated with the schemas and rules of the current CRDs. What an API server would reject is
-reported as impossible.
+The printed objects are validated with the schemas and rules of the current CRDs, and EC2NodeClasses as the controller
+validates them. What an API server would reject or the controller would refuse is reported as impossible.
 
 The exit code is 0 if everything is migrated, 1 if something is impossible (the rest is printed), and 2 for invalid
 input; if a file of a folder cannot be read, the rest is printed. With --check, only the report is printed, and the exit
@@ -160,7 +163,8 @@ func (o *migrateOptions) run(ctx context.Context, in io.Reader, out, problems io
 	return o.write(result, len(unread), out, problems)
 }
 
-// faultsBy returns a function that reports what an API server would reject, as faults of package migrate.
+// faultsBy returns a function that reports what an API server would reject, and what the controller would refuse of
+// objects that the API server accepts, as faults of package migrate.
 func faultsBy(server *admission.Server) func(map[string]any) []migrate.Fault {
 	return func(object map[string]any) []migrate.Fault {
 		refusals, err := server.Create(object)
@@ -171,8 +175,29 @@ func faultsBy(server *admission.Server) func(map[string]any) []migrate.Fault {
 		for _, r := range refusals {
 			faults = append(faults, migrate.Fault(r))
 		}
+		if len(faults) == 0 {
+			faults = refusedByController(object)
+		}
 		return faults
 	}
+}
+
+// refusedByController returns why the controller could launch no machine with a valid object, if it is an EC2NodeClass: the
+// first reason, in the words of its condition.
+func refusedByController(object map[string]any) []migrate.Fault {
+	var found awsv1.EC2NodeClass
+	if object["kind"] != awsv1.Kind || runtime.DefaultUnstructuredConverter.FromUnstructured(object, &found) != nil {
+		return nil
+	}
+	found.Status = awsv1.EC2NodeClassStatus{} // of a cluster whose feature gates do not matter here
+	field, problem, cut := strings.Cut(class.Unlaunchable(&found), ": ")
+	switch {
+	case field == "":
+		return nil
+	case !cut || strings.Contains(field, " "):
+		return []migrate.Fault{{Problem: class.Unlaunchable(&found)}}
+	}
+	return []migrate.Fault{{Field: field, Problem: problem}}
 }
 
 // write prints the requested output. It returns an error for objects that cannot be migrated and for files that could

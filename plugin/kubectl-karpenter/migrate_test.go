@@ -29,6 +29,17 @@ spec:
       nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
 `
 
+// todaysClass is a class that an API server accepts. Lines of spec can follow.
+const todaysClass = `apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default, annotations: {}}
+spec:
+  role: node
+  amiSelectorTerms: [{alias: bottlerocket@latest}]
+  subnetSelectorTerms: [{tags: {a: b}}]
+  securityGroupSelectorTerms: [{tags: {a: b}}]
+`
+
 // olderPool is the same pool in v1beta1.
 var olderPool = strings.Replace(strings.Replace(todaysPool, "/v1\n", "/v1beta1\n", 1), "group: karpenter.k8s.aws", "apiVersion: karpenter.k8s.aws/v1beta1", 1)
 
@@ -54,6 +65,11 @@ var migrations = []struct {
 	{"a field of another type", map[string]string{"a.yaml": todaysPool + "  limits: [a]\n"}, nil, 1, []string{"limits"}, []string{"spec.limits: is of type array, want an object"}},
 	{"a rule of the definition", map[string]string{"a.yaml": strings.Replace(todaysPool, "[]", "[{key: a, operator: In, values: []}]", 1)}, []string{"--check"}, 1, nil, []string{"spec.template.spec.requirements[0]: operator In needs at least one value"}},
 	{"a name that no object may have", map[string]string{"a.yaml": strings.Replace(todaysPool, "name: default", "name: Bad_Name", 1)}, nil, 1, []string{"Bad_Name"}, []string{"metadata.name: is"}},
+	{"a class", map[string]string{"a.yaml": todaysClass}, []string{"--check"}, 0, nil, []string{"1 object, 1 unchanged"}},
+	{"an expression", map[string]string{"a.yaml": todaysClass + "  kubelet: {maxPods: \"vcpus *\"}\n"}, []string{"--check"}, 1, nil, []string{"impossible spec.kubelet.maxPods: \"vcpus *\" is neither a number such as 110 nor a valid expression"}},
+	{"a value of an annotation", map[string]string{"a.yaml": strings.Replace(todaysClass, "{}", `{karpenter-go.github.io/prefix-delegation: "yes"}`, 1)}, nil, 1, []string{"yes"}, []string{`impossible metadata.annotations[karpenter-go.github.io/prefix-delegation]: is "yes", want true or false`}},
+	{"user data", map[string]string{"a.yaml": todaysClass + "  userData: \"[settings\"\n"}, nil, 1, []string{"userData"}, []string{"impossible spec.userData: "}},
+	{"older user data", map[string]string{"a.yaml": strings.Replace(todaysClass, "aws/v1", "aws/v1beta1", 1) + "  userData: \"[settings\"\n"}, nil, 1, []string{"userData"}, []string{"impossible spec.userData: "}},
 	{"values of the chart", map[string]string{"a.yaml": oldSettings}, []string{"--values", "VALUES", "--report", "REPORT"}, 0, []string{"#   settings:\n#     clusterName: prod\n"}, []string{"settings.clusterName"}},
 	{"nothing", nil, nil, 2, nil, []string{"no file named"}},
 	{"a cloud", map[string]string{"a.yaml": todaysPool}, []string{"--cloud-provider=moon"}, 2, nil, []string{"moon"}},

@@ -32,11 +32,12 @@ type Options struct {
 	Workloads bool
 	// InstanceTypes returns the known EC2 types. Nil means none. It is called if a node group names types.
 	InstanceTypes func() []InstanceType
-	// Check returns why an API server would reject a printed object, given as decoded JSON. Nil disables the check.
+	// Check returns why an API server would reject a printed object, given as decoded JSON, or why the controller would
+	// refuse it. Nil disables the check.
 	Check func(object map[string]any) []Fault
 }
 
-// Fault is one reason why an API server would reject an object.
+// Fault is one reason why an API server would reject an object, or the controller refuse it.
 type Fault struct {
 	Field   string // path; empty: the whole object
 	Problem string // the problem and its correction
