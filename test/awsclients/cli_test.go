@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
 // shell runs commands with an aws that reaches the simulation, and returns what they print.
@@ -86,6 +88,7 @@ cat $HOME/attributes`)
 func TestCLI(t *testing.T) {
 	s := start(t)
 	subnet := s.Subnets()[0].ID
+	plan := s.AddSavingsPlan(awssim.SavingsPlan{Type: "EC2Instance", Family: "m6i", Rates: map[string]float64{"m6i.large": 0.06}})
 	for _, c := range []struct{ command, want string }{
 		{"sts get-caller-identity --query Account --output text", "111122223333"},
 		{"eks describe-cluster --name sandbox --query cluster.status --output text", "ACTIVE"},
@@ -96,6 +99,9 @@ func TestCLI(t *testing.T) {
 		{"ec2 describe-availability-zones --query 'length(AvailabilityZones)' --output text", "6"},
 		{"ec2 create-tags --resources " + subnet + " --tags Key=karpenter.sh/discovery,Value=other", ""},
 		{"ec2 describe-subnets --filters Name=tag:karpenter.sh/discovery,Values=other --query 'Subnets[].SubnetId' --output text", subnet},
+		{"savingsplans describe-savings-plans --states active --query 'length(savingsPlans)' --output text", "1"},
+		{"savingsplans describe-savings-plan-rates --savings-plan-id " + plan + " --filters name=instanceType,values=m6i.large " +
+			"name=tenancy,values=shared name=productType,values=EC2 --query 'searchResults[].[rate,currency]' --output text", "0.06\tUSD"},
 		{"ec2 describe-subnets --filters Name=colour,Values=red 2>&1 | grep -o InvalidParameterValue || true", "InvalidParameterValue"},
 	} {
 		if got := s.shell("aws " + c.command); got != c.want {

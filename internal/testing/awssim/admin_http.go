@@ -40,8 +40,9 @@ type adminRequest struct {
 	Reservation CapacityReservation `json:"reservation"`
 
 	Group PlacementGroup `json:"group"` // for placement-group
-	// Reserved is for reserve-instances.
+	// Reserved is for reserve-instances, Plan for buy-savings-plan.
 	Reserved ReservedInstances `json:"reserved"`
+	Plan     SavingsPlan       `json:"plan"`
 }
 
 // adminVerbs are the verbs for POST.
@@ -85,6 +86,9 @@ var adminVerbs = map[string]func(*Cloud, adminRequest) (any, error){
 	"reserve":   reserve,
 	"reserve-instances": func(c *Cloud, r adminRequest) (any, error) {
 		return map[string]string{"reservedInstances": c.AddReservedInstances(r.Reserved)}, nil
+	},
+	"buy-savings-plan": func(c *Cloud, r adminRequest) (any, error) {
+		return map[string]string{"savingsPlan": c.AddSavingsPlan(r.Plan)}, nil
 	},
 	"retire": func(c *Cloud, r adminRequest) (any, error) { return nil, c.RetireReservedInstances(r.ID) },
 	"placement-group": func(c *Cloud, r adminRequest) (any, error) {

@@ -33,6 +33,7 @@ type Cloud struct {
 	order             []*instance // in the order of launches
 	reservations      []*CapacityReservation
 	reservedInstances []*ReservedInstances
+	savingsPlans      []*SavingsPlan
 	placements        []*PlacementGroup
 	profiles          map[string]*instanceProfile
 	roles             map[string]*role

@@ -136,7 +136,7 @@ func expiredError(service string) error {
 		return &apiError{"RequestExpired", "Request has expired.", http.StatusBadRequest}
 	case "iam", "sts":
 		return &apiError{"ExpiredToken", message, http.StatusForbidden}
-	case "eks", "arc-zonal-shift":
+	case "eks", "arc-zonal-shift", "savingsplans":
 		return &apiError{"ExpiredTokenException", message, http.StatusForbidden}
 	}
 	return &apiError{"ExpiredTokenException", message, http.StatusBadRequest}
@@ -151,10 +151,7 @@ func (c *Cloud) deniedError(service, action string) error {
 		return &apiError{"UnauthorizedOperation", "You are not authorized to perform this operation. " + message, http.StatusForbidden}
 	case "iam", "sts":
 		return &apiError{"AccessDenied", message, http.StatusForbidden}
-	case "eks", "arc-zonal-shift":
-		return &apiError{"AccessDeniedException", message, http.StatusForbidden}
-	}
-	if service == "arc-zonal-shift" {
+	case "eks", "arc-zonal-shift", "savingsplans":
 		return &apiError{"AccessDeniedException", message, http.StatusForbidden}
 	}
 	return &apiError{"AccessDeniedException", message, http.StatusBadRequest}

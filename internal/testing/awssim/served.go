@@ -66,7 +66,7 @@ func (c *Cloud) Ignored() []string {
 var unknownCodes = map[string]string{"ec2": "UnknownParameter", "iam": "ValidationError", "sts": "ValidationError",
 	"ssm": "ValidationException", "sqs": "UnsupportedOperation", "pricing": "InvalidParameterException",
 	"eks": "InvalidParameterException", "events": "ValidationException",
-	"arc-zonal-shift": "ValidationException"}
+	"arc-zonal-shift": "ValidationException", "savingsplans": "ValidationException"}
 
 // known refuses a parameter that does not act.
 func (m method) known(r *request) error {

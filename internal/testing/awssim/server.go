@@ -76,6 +76,7 @@ type waiter func(ctx context.Context, c *Cloud, r *request) (any, error)
 var methods = map[string]map[string]method{
 	"ec2": ec2Methods(), "ssm": ssmMethods(), "eks": eksMethods(), "sqs": sqsMethods(), "events": eventsMethods(),
 	"pricing": pricingMethods(), "iam": iamMethods(), "sts": stsMethods(), "arc-zonal-shift": arcMethods(),
+	"savingsplans": savingsPlansMethods(),
 }
 
 // Serve serves requests on a listener, and runs the events that are due, until ctx ends. It closes the listener.
@@ -163,6 +164,11 @@ func (c *Cloud) parse(hr *http.Request) (*request, error) {
 		r.action = eksAction(hr.Method, r.path)
 	case r.service == "arc-zonal-shift":
 		r.action = arcAction(hr.Method, r.path)
+	case r.service == "savingsplans":
+		r.action = hr.Method + " " + r.path
+		if hr.Method == http.MethodPost {
+			r.action = strings.TrimPrefix(r.path, "/")
+		}
 	default:
 		_, r.action, _ = strings.Cut(target, ".")
 	}
@@ -173,7 +179,7 @@ func (c *Cloud) parse(hr *http.Request) (*request, error) {
 }
 
 // rightRegion rejects requests that are signed for a region without this account's service. The price list has three
-// regions of its own, IAM has one. https://docs.aws.amazon.com/general/latest/gr/billing.html, iam-service.html
+// regions of its own, IAM and Savings Plans have one; for Savings Plans, clients that are given an endpoint use theirs. https://docs.aws.amazon.com/general/latest/gr/billing.html, iam-service.html
 func (c *Cloud) rightRegion(service, region string) error {
 	where := []string{c.opts.Region}
 	switch service {
@@ -181,6 +187,8 @@ func (c *Cloud) rightRegion(service, region string) error {
 		where = []string{"us-east-1", "eu-central-1", "ap-south-1"}
 	case "iam":
 		where = []string{"us-east-1"}
+	case "savingsplans":
+		where = append(where, "us-east-1")
 	}
 	switch {
 	case slices.Contains(where, region):

@@ -115,7 +115,7 @@ func escape(s string) string {
 // aws-json-1_1, aws-restjson1
 func jsonBody(h http.Header, r *request, out any, refusal *apiError) []byte {
 	contentType := map[string]string{"sqs": "application/x-amz-json-1.0", "eks": "application/json",
-		"arc-zonal-shift": "application/json"}[r.service]
+		"arc-zonal-shift": "application/json", "savingsplans": "application/json"}[r.service]
 	if contentType == "" {
 		contentType = "application/x-amz-json-1.1"
 	}

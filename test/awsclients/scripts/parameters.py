@@ -14,7 +14,7 @@ from sim import admin, client, method, name_on_wire
 
 CODES = {"ec2": "UnknownParameter", "iam": "ValidationError", "sts": "ValidationError", "ssm": "ValidationException",
          "sqs": "AWS.SimpleQueueService.UnsupportedOperation", "pricing": "InvalidParameterException",
-         "eks": "InvalidParameterException", "events": "ValidationException"}
+         "eks": "InvalidParameterException", "events": "ValidationException", "savingsplans": "ValidationException"}
 # Calls and parameters that are newer than botocore 1.29.
 NEWER_CALLS = {("arc-zonal-shift", "GetManagedResource"), ("arc-zonal-shift", "ListAutoshifts")}
 NEWER = {"DescribeImages.MaxResults", "DescribeImages.NextToken", "DescribeSpotPriceHistory.AvailabilityZoneId",

@@ -60,10 +60,12 @@ def method(made, action):
 
 def asked(params, model, **_):  # pylint: disable=redefined-outer-name
     """Notes the parameters of the call that follows."""
-    filters = params.get("Filters", []) if isinstance(params.get("Filters", []), list) else []
+    filters = params.get("Filters", params.get("filters", []))
+    filters = filters if isinstance(filters, list) else []
     members = model.input_shape.members if model.input_shape else {}
     names = [name_on_wire(model.metadata["protocol"], name, members[name]) for name in params if name in members]
-    LAST.update(params=sorted(names), filters=["tag" if f["Name"].startswith("tag:") else f["Name"] for f in filters if "Name" in f])
+    given = [f.get("Name", f.get("name", "")) for f in filters]
+    LAST.update(params=sorted(names), filters=["tag" if name.startswith("tag:") else name for name in given if name])
 
 
 def record(service, action, code):
