@@ -252,6 +252,38 @@ func TestSpreadGroup(t *testing.T) {
 	w.launched(t, p, "elsewhere", onDemandIn("us-east-1b")...)
 }
 
+// A zone of a spread group that is full closes for the capacity reservations of the group as well, which would otherwise be
+// chosen again, being cheapest. Their counts stay.
+func TestSpreadGroupWithReservation(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	id := w.reserved(t, awssim.CapacityReservation{Criteria: "targeted", Total: 10})
+	w.place(t, awssim.PlacementGroup{Name: "apart", Strategy: "spread"})
+	p := w.provider(t)
+	either := karpv1.Requirement{Key: karpv1.LabelCapacityType, Operator: "In",
+		Values: []string{karpv1.CapacityTypeReserved, karpv1.CapacityTypeOnDemand}}
+	zone := ""
+	for n := range 7 {
+		claim := w.launched(t, p, "c"+strconv.Itoa(n), either)
+		if zone = claim.Labels[corev1.LabelTopologyZone]; claim.Labels[awsv1.LabelCapacityReservationID] != id {
+			t.Fatalf("claim %d is not in the reservation: %v", n, claim.Labels)
+		}
+	}
+	_, err := p.Launch(t.Context(), w.claim(t, "eighth", either))
+	if insufficient := new(cloud.InsufficientCapacityError); !errors.As(err, &insufficient) {
+		t.Fatalf("the eighth in a zone: %v", err)
+	}
+	types, err := p.Catalog(t.Context(), poolOf("default"))
+	check(t, err)
+	for _, o := range types[0].Offerings {
+		if o.Zone == zone && o.Available || o.ReservationID == id && o.ReservationCount != 3 {
+			t.Errorf("after the refusal there is the offering %s in %s, available: %v, left: %d", o.CapacityType, o.Zone, o.Available, o.ReservationCount)
+		}
+	}
+	if next := w.launched(t, p, "ninth", either); next.Labels[corev1.LabelTopologyZone] == zone {
+		t.Errorf("the next claim is launched in the full zone %s", zone)
+	}
+}
+
 // A refusal of a partition divides the offerings of its type in the zone until it has expired.
 func TestRefusedPartition(t *testing.T) {
 	w := newWorld(t, "m5.large")

@@ -246,7 +246,7 @@ func (l *Launcher) decide(ctx context.Context, p *fleetLaunch, of *pendingOrder)
 	}
 	p.outcome = out
 	// After a lost response it may repeat an old response of EC2.
-	if !p.maybeSent && len(out.refusals) > 0 && !markReserved(&l.opts, p.requests[p.next].Holds, out.refusals) {
+	if !p.maybeSent && len(out.refusals) > 0 && !markReserved(&l.opts, p.requests[p.next].Holds, out.refusals, p.selection()) {
 		markUnavailable(l.opts.Unavailable, out.refusals, p.order.Class.Name, p.selection())
 	}
 	l.releaseAddresses(p)

@@ -199,16 +199,17 @@ func holdFrom(i *ec2types.Instance) Hold {
 
 // markReserved records the reservations that have no room according to a fleet's errors, and reports whether the fleet
 // used reservations. A full placement group, or subnet, says nothing about them.
-func markReserved(o *Options, holds map[string]Hold, refusals []ec2types.CreateFleetError) bool {
+func markReserved(o *Options, holds map[string]Hold, refusals []ec2types.CreateFleetError, s *Selection) bool {
 	for _, r := range refusals {
-		code := aws.ToString(r.ErrorCode)
+		code, message := aws.ToString(r.ErrorCode), aws.ToString(r.ErrorMessage)
 		typeName, zone, subnet := placeOf(r)
 		id := holds[placeKey(typeName, zone)].ID
 		switch {
 		case holds == nil:
 		case code == codeNoAddresses && subnet != "":
 			o.Unavailable.MarkSubnet(subnet)
-		case isSpreadLimit(aws.ToString(r.ErrorMessage)):
+		case isSpreadLimit(message):
+			markPlacement(o.Unavailable, instance.Offer{Zone: zone}, message, s)
 		case id != "" && outOfCapacity(code):
 			o.Reserved.SoldOut(id)
 		}
