@@ -281,13 +281,6 @@ type Remover interface {
 	AskBeforeRemoval(ask func(ctx context.Context, removals []Removal) ([]bool, error))
 }
 
-// Restrained is implemented by providers that accept fields of node classes which have no effect yet.
-type Restrained interface {
-	// NotYetActedOn returns a sentence for each such field that the class sets, without those that make it unready. It
-	// returns nothing if the class cannot be read.
-	NotYetActedOn(ctx context.Context, class ClassRef) []string
-}
-
 // Overlaid is implemented by providers whose launches choose among instance types themselves. A claim is planned with
 // the prices and the capacity that NodeOverlays give to a pool's types; its launch must use the same. The provider
 // passes the types that it lists for a claim of the pool through the function. SetOverlay is called at most once, before

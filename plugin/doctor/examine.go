@@ -28,7 +28,6 @@ const (
 	BudgetUnreadable     = "BudgetUnreadable"     // a budget of a pool cannot be read
 	ClassMissing         = "ClassMissing"         // the node class of a pool does not exist
 	ClassNotReady        = "ClassNotReady"        // a node class cannot be used
-	FieldNotActedOn      = "FieldNotActedOn"      // a field of a node class has no effect yet
 	ClockSkew            = "ClockSkew"            // the clocks differ
 	ControllerNotReady   = "ControllerNotReady"   // a Deployment of the controller has no ready pod
 	LeaderMissing        = "LeaderMissing"        // no controller leads

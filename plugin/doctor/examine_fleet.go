@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	awsv1alpha1 "github.com/karpenter-go/karpenter/api/aws/v1alpha1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
@@ -126,11 +125,7 @@ func classes(f *Facts, _ Options) []cloud.Finding {
 		class := &f.Classes[i]
 		ready := firstNotTrue(class.Conditions, "Ready")
 		object := strings.ToLower(class.Kind.Kind) + "/" + class.Name
-		if class.Deleting != nil {
-			continue
-		}
-		if ready == nil {
-			list = append(list, inert(class, object)...)
+		if class.Deleting != nil || ready == nil {
 			continue
 		}
 		var causes []string
@@ -143,17 +138,6 @@ func classes(f *Facts, _ Options) []cloud.Finding {
 			causes = []string{ready.text()}
 		}
 		list = append(list, found(ClassNotReady, object, strings.Join(causes, "; "), "kubectl describe "+strings.ToLower(class.Kind.Kind)+"."+class.Kind.Group+" "+class.Name+"; fix the problems in the conditions"+keptAs(class.MadeFrom)))
-	}
-	return list
-}
-
-// inert returns findings about the fields of a class that is ready which have no effect yet.
-func inert(class *Class, object string) []cloud.Finding {
-	var list []cloud.Finding
-	for i := range class.Conditions {
-		if c := &class.Conditions[i]; c.Status == string(metav1.ConditionFalse) && c.Reason == awsv1.ReasonNotYetActedOn {
-			list = append(list, found(FieldNotActedOn, object, c.text(), "remove the field from the "+class.Kind.Kind+keptAs(class.MadeFrom)))
-		}
 	}
 	return list
 }

@@ -596,25 +596,3 @@ func TestRights(t *testing.T) {
 		}
 	}
 }
-
-// TestFieldsWithoutEffect checks that a class that is ready has a finding for each field that nothing acts on, and one
-// that is not ready only the finding that it is not.
-func TestFieldsWithoutEffect(t *testing.T) {
-	ec2 := schema.GroupKind{Group: awsv1.Group, Kind: awsv1.Kind}
-	inert := Condition{Type: awsv1.ConditionCapacityReservationsReady, Status: "False", Reason: awsv1.ReasonNotYetActedOn,
-		Message: "no effect"}
-	f := &Facts{Now: now, NoElection: true, Owned: []schema.GroupKind{ec2}, Classes: []Class{
-		{Kind: ec2, Name: "ready", Conditions: []Condition{{Type: "Ready", Status: "True"}, inert}},
-		{Kind: ec2, Name: "unready", Conditions: []Condition{{Type: "Ready", Status: "False"}, inert}},
-		{Kind: ec2, Name: "plain", Conditions: []Condition{{Type: "Ready", Status: "True"}}},
-	}}
-	var got []string
-	for _, finding := range Examine(f, Options{Patience: time.Minute}) {
-		got = append(got, finding.Code+" "+finding.Object+": "+finding.Problem)
-	}
-	want := []string{"ClassNotReady ec2nodeclass/unready: CapacityReservationsReady is False (NotYetActedOn): no effect",
-		"FieldNotActedOn ec2nodeclass/ready: CapacityReservationsReady is False (NotYetActedOn): no effect"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("findings (-want +got):\n%s", diff)
-	}
-}

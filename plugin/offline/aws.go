@@ -102,10 +102,7 @@ func (o *Manifests) stockOf(showcase *aws.OfflineCatalog, name string, live bool
 	found, known := o.classesOfAWS[name]
 	var err error
 	var assumed string
-	ignored, unlaunchable := aws.ExamineClass(found.object)
-	for _, sentence := range ignored {
-		o.assume(sentence)
-	}
+	unlaunchable := aws.ExamineClass(found.object)
 	if found.object != nil && !found.live && len(found.object.Spec.Kubelet.Expressions()) > 0 {
 		o.assume(fmt.Sprintf("%s %s has expressions in spec.kubelet: the feature gate NodeClassCEL is taken to be on", awsv1.Kind, name))
 	}

@@ -60,25 +60,12 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-func TestNotYetActedOn(t *testing.T) {
-	class := &EC2NodeClass{Spec: EC2NodeClassSpec{AMISelectorTerms: []AMISelectorTerm{{Alias: "al2023@latest"}},
-		Kubelet: &KubeletConfiguration{MaxPods: new(intstr.FromInt32(5)), KubeReserved: map[string]string{"cpu": "0.5"}}}}
-	if got := class.NotYetActedOn(); len(got) != 0 {
-		t.Errorf("not supported yet: %v, want nothing", got)
-	}
-	class.Spec = EC2NodeClassSpec{
-		AMISelectorTerms:                 []AMISelectorTerm{{Alias: "windows2022@latest"}},
-		CapacityReservationSelectorTerms: []CapacityReservationSelectorTerm{{ID: "cr-1"}},
-		PlacementGroupSelector:           &PlacementGroupSelector{Name: "a"}, // has an effect
-		Kubelet: &KubeletConfiguration{
-			MaxPods:        new(intstr.FromString("max_pods / 2")),
-			KubeReserved:   map[string]string{"memory": "11 * max_pods", "cpu": "100m"},
-			SystemReserved: map[string]string{"cpu": "vcpus * 10"},
-		},
-	}
-	if got := class.NotYetActedOn(); len(got) != 0 {
-		t.Errorf("not supported yet: %v, want nothing", got)
-	}
+func TestExpressions(t *testing.T) {
+	class := &EC2NodeClass{Spec: EC2NodeClassSpec{Kubelet: &KubeletConfiguration{
+		MaxPods:        new(intstr.FromString("max_pods / 2")),
+		KubeReserved:   map[string]string{"memory": "11 * max_pods", "cpu": "100m"},
+		SystemReserved: map[string]string{"cpu": "vcpus * 10"},
+	}}}
 	wantExpressions := []Expression{{FieldKubeReserved, "memory", "11 * max_pods"}, {FieldMaxPods, "", "max_pods / 2"},
 		{FieldSystemReserved, "cpu", "vcpus * 10"}}
 	if diff := cmp.Diff(wantExpressions, class.Spec.Kubelet.Expressions()); diff != "" {

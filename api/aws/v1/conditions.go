@@ -19,7 +19,6 @@ const (
 	ReasonUnsupportedAlias               = "UnsupportedAlias" // of an alias without images for this Kubernetes version
 	ReasonPlacementGroupNotFound         = "PlacementGroupNotFound"
 	ReasonPlacementGroupResolutionFailed = "PlacementGroupResolutionFailed"
-	ReasonNotYetActedOn                  = "NotYetActedOn" // not upstream: a field is accepted but not yet implemented
 )
 
 // Reasons of ConditionValidationSucceeded.

@@ -14,8 +14,7 @@
 //     kubelet.go, status.go); api/crds holds the definition generated from them;
 //   - labels, annotations, tags and resources (labels.go), condition types and reasons
 //     (conditions.go), image families (family.go);
-//   - pure functions of one object: the drift hash (hash.go), fields that are accepted
-//     but not yet implemented (inert.go).
+//   - pure functions of one object: the drift hash (hash.go).
 //
 // Two validation rules differ from Karpenter's. An ID in a selector term excludes other
 // fields in every term, not only if all terms break the rule. All volume sizes in Ti are

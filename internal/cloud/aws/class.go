@@ -29,28 +29,13 @@ func (p *Provider) Ready(ctx context.Context, ref cloud.ClassRef) error {
 	return nil
 }
 
-// NotYetActedOn implements cloud.Restrained.
-func (p *Provider) NotYetActedOn(ctx context.Context, ref cloud.ClassRef) []string {
-	class, err := p.class(ctx, ref)
-	if err != nil {
-		return nil
-	}
-	ignored, _ := ExamineClass(class)
-	return ignored
-}
-
-// ExamineClass examines a class, which may be nil, without AWS and the cluster. It returns a sentence for each field
-// without effect, and why no machine can be launched with the class, in the words of its conditions.
-func ExamineClass(of *awsv1.EC2NodeClass) (ignored []string, unlaunchable string) {
+// ExamineClass examines a class, which may be nil, without AWS and the cluster. It returns why no machine can be launched
+// with the class, in the words of its conditions.
+func ExamineClass(of *awsv1.EC2NodeClass) string {
 	if of == nil {
-		return nil, ""
+		return ""
 	}
-	for _, field := range of.NotYetActedOn() {
-		if !field.Blocks {
-			ignored = append(ignored, fmt.Sprintf("EC2NodeClass %q: %s", of.Name, field))
-		}
-	}
-	return ignored, class.Unlaunchable(of)
+	return class.Unlaunchable(of)
 }
 
 // class reads a node class. Errors: cloud.ErrNotFound, *cloud.NodeClassNotReadyError for a class of another kind, or an

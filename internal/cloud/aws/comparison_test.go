@@ -8,10 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
-
-	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 )
 
 // comparisonPage compares upstream's provider with this one.
@@ -69,22 +65,4 @@ func testNames(t *testing.T) map[string]bool {
 		return err
 	}))
 	return names
-}
-
-// TestComparisonOfFields checks that the page lists the fields that are accepted without effect.
-func TestComparisonOfFields(t *testing.T) {
-	text, err := os.ReadFile(comparisonPage)
-	check(t, err)
-	_, list, _ := strings.Cut(string(text), "\nAccepted without effect yet: ")
-	list, _, _ = strings.Cut(list, "([")
-	class := &awsv1.EC2NodeClass{Spec: awsv1.EC2NodeClassSpec{
-		CapacityReservationSelectorTerms: []awsv1.CapacityReservationSelectorTerm{{ID: "cr-1"}},
-		PlacementGroupSelector:           &awsv1.PlacementGroupSelector{Name: "group"},
-		Kubelet:                          &awsv1.KubeletConfiguration{MaxPods: new(intstr.FromString("vcpus * 8"))},
-	}}
-	for _, field := range class.NotYetActedOn() {
-		if !strings.Contains(list, "`"+field.Field+"`") {
-			t.Errorf("%s has no effect yet, and %s does not say so", field.Field, comparisonPage)
-		}
-	}
 }

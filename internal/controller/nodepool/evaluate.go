@@ -21,21 +21,18 @@ type class struct {
 	generation  int64
 	// unready is the provider's error, or nil when machines can be launched with the class.
 	unready error
-	// inert holds sentences about its fields without effect.
-	inert []string
 }
 
-// validation returns the condition ValidationSucceeded. noTypes names the requirement that excludes all instance types,
-// inert what of the class has no effect. Budgets that cannot be parsed forbid disruption, and do not prevent launches:
-// the condition stays true, and its message reports them. The same applies to an expireAfter that is shorter than
-// leastLife, to rules of node repair that cannot be parsed, and to fields of the class without effect.
-func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, noTypes string, inert []string) status.Condition {
+// validation returns the condition ValidationSucceeded. noTypes names the requirement that excludes all instance types.
+// Budgets that cannot be parsed forbid disruption, and do not prevent launches: the condition stays true, and its message
+// reports them. The same applies to an expireAfter that is shorter than leastLife, and to rules of node repair that cannot
+// be parsed.
+func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, noTypes string) status.Condition {
 	if problems := karpv1.Validate(pool, rules); len(problems) > 0 {
 		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNodePoolValidationFailed, problems.ToAggregate().Error())
 	}
 	if noTypes != "" {
-		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNoCompatibleInstanceTypes, strings.Join(append([]string{noTypes},
-			inert...), "; "))
+		return no(karpv1.ConditionValidationSucceeded, karpv1.ReasonNoCompatibleInstanceTypes, noTypes)
 	}
 	var remarks []string
 	if problems := karpv1.ValidateBudgets(pool); len(problems) > 0 {
@@ -49,7 +46,7 @@ func validation(pool *karpv1.NodePool, rules karpv1.LabelRules, noTypes string, 
 		remarks = append(remarks, "annotations without effect: "+problems.ToAggregate().Error())
 	}
 	c := yes(karpv1.ConditionValidationSucceeded)
-	c.Message = strings.Join(append(remarks, inert...), "; ")
+	c.Message = strings.Join(remarks, "; ")
 	return c
 }
 

@@ -48,7 +48,7 @@ func TestUnreadableBudgetIsReported(t *testing.T) {
 		told     bool
 	}{{"0 25 * * *", true}, {"0 5 * * *", false}} {
 		pool.Spec.Disruption.Budgets[1].Schedule = &test.schedule
-		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), "", nil))
+		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), ""))
 		got := pool.Condition(karpv1.ConditionValidationSucceeded)
 		told := strings.Contains(got.Message, "no node may be disrupted: spec.disruption.budgets[1].schedule") && strings.Contains(got.Message, "want five cron fields")
 		if !got.IsTrue() || told != test.told {
@@ -62,7 +62,7 @@ func TestUnreadableBudgetIsReported(t *testing.T) {
 func TestWrongRepairRulesAreReported(t *testing.T) {
 	pool := &karpv1.NodePool{}
 	pool.Annotations = map[string]string{karpv1.AnnotationRepairThreshold: "many", karpv1.AnnotationRepairGrace: "5m"}
-	got := validation(pool, karpv1.LabelRules{}, "", nil)
+	got := validation(pool, karpv1.LabelRules{}, "")
 	want := "annotations without effect: metadata.annotations[" + karpv1.AnnotationRepairThreshold + "]"
 	if !got.IsTrue() || !strings.Contains(got.Message, want) || strings.Contains(got.Message, karpv1.AnnotationRepairGrace) {
 		t.Errorf("%s %q, want True and %q", got.Status, got.Message, want)
@@ -79,7 +79,7 @@ func TestShortExpireAfterIsReported(t *testing.T) {
 		{karpv1.NillableDuration{}, false}} {
 		pool := &karpv1.NodePool{}
 		pool.Spec.Template.Spec.ExpireAfter = test.age
-		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), "", nil))
+		pool.StatusConditions().Set(validation(pool, karpv1.CoreRules(), ""))
 		got := pool.Condition(karpv1.ConditionValidationSucceeded)
 		if told := strings.HasPrefix(got.Message, "spec.template.spec.expireAfter: "); !got.IsTrue() || told != test.told {
 			t.Errorf("expireAfter %s: %s %q, want True, and reported: %t", test.age, got.Status, got.Message, test.told)
@@ -207,7 +207,7 @@ func TestTypelessPoolIsNotReady(t *testing.T) {
 		{"the class is not ready", class{found: true, unready: errors.New("no subnets")}, true},
 	} {
 		pool := &karpv1.NodePool{}
-		c := validation(pool, karpv1.CoreRules(), r.typeless(t.Context(), pool, test.class), test.class.inert)
+		c := validation(pool, karpv1.CoreRules(), r.typeless(t.Context(), pool, test.class))
 		switch ready := c.Status == metav1.ConditionTrue; {
 		case ready != test.ready:
 			t.Errorf("%s: ready is %t, want %t: %+v", test.name, ready, test.ready, c)
@@ -220,17 +220,5 @@ func TestTypelessPoolIsNotReady(t *testing.T) {
 	}
 	if why := (&Reconciler{}).typeless(t.Context(), &karpv1.NodePool{}, class{found: true}); why != "" {
 		t.Errorf("without types: %q", why)
-	}
-}
-
-// TestFieldsOfTheClassWithoutEffect verifies that the condition reports them: with the requirement that excludes all
-// types, which may follow from them, and in the message of a pool that is ready.
-func TestFieldsOfTheClassWithoutEffect(t *testing.T) {
-	inert := []string{`EC2NodeClass "gpu": spec.one is not supported yet`}
-	for noTypes, want := range map[string]string{"": "True " + inert[0], "no type": "False no type; " + inert[0]} {
-		c := validation(&karpv1.NodePool{}, karpv1.CoreRules(), noTypes, inert)
-		if got := string(c.Status) + " " + c.Message; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
 	}
 }

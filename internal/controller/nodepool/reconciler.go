@@ -142,7 +142,7 @@ func (r *Reconciler) update(ctx context.Context, pool *karpv1.NodePool) error {
 	base := pool.DeepCopy()
 	conditions := pool.StatusConditions()
 	changed := changedFor(pool, class)
-	conditions.Set(validation(pool, r.rules, r.typeless(ctx, pool, class), class.inert))
+	conditions.Set(validation(pool, r.rules, r.typeless(ctx, pool, class)))
 	conditions.Set(classReadiness(class))
 	answered(pool)
 	if changed {
@@ -215,11 +215,7 @@ func (r *Reconciler) class(ctx context.Context, pool *karpv1.NodePool) (class, e
 	c.found = true
 	c.generation = object.GetGeneration()
 	c.terminating = !object.GetDeletionTimestamp().IsZero()
-	named := cloud.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name}
-	c.unready = r.Provider.Ready(ctx, named)
-	if restrained, ok := r.Provider.(cloud.Restrained); ok {
-		c.inert = restrained.NotYetActedOn(ctx, named)
-	}
+	c.unready = r.Provider.Ready(ctx, cloud.ClassRef{Group: ref.Group, Kind: ref.Kind, Name: ref.Name})
 	return c, nil
 }
 

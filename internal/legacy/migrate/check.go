@@ -69,9 +69,8 @@ func (m *migration) check() {
 	}
 }
 
-// inert adds notes on fields of the printed classes that have no effect yet, unless a note covers them. Notes on the
-// fields of node groups cover those of the classes that are proposed for them.
-func (m *migration) inert() {
+// expressions adds notes on the expressions of the printed classes, which need a feature gate.
+func (m *migration) expressions() {
 	for _, i := range m.items {
 		for _, d := range i.documents() {
 			if d.gone || d.proposed || text(at(d.root, "kind")) != awsv1.Kind || text(at(d.root, "apiVersion")) != awsv1.GroupVersion.String() {
@@ -84,15 +83,6 @@ func (m *migration) inert() {
 			}
 			for _, e := range class.Spec.Kubelet.Expressions() {
 				i.note(Advice, e.Path(), "is an expression: start the controller with --aws-feature-gates=NodeClassCEL=true")
-			}
-			for _, field := range class.NotYetActedOn() {
-				outcome := Advice
-				if field.Blocks {
-					outcome = Impossible
-				}
-				if !i.impossibleAt(field.Field) {
-					i.note(outcome, field.Field, "%s", field.Text)
-				}
 			}
 		}
 	}

@@ -39,8 +39,11 @@ var otherFields = map[string]Note{
 	"placement": {Outcome: Impossible,
 		Text: "set spec.placementGroupSelector of the EC2NodeClass to the placement group"},
 	"capacityReservation": {Outcome: Impossible,
-		Text: "spec.capacityReservationSelectorTerms of the EC2NodeClass is accepted, but has no effect yet"},
-	"instanceMarketOptions": {Outcome: Impossible, Text: "capacity blocks are not supported"},
+		Text: "select the reservation in spec.capacityReservationSelectorTerms of the EC2NodeClass, and add reserved to " +
+			"karpenter.sh/capacity-type in the NodePool"},
+	"instanceMarketOptions": {Outcome: Impossible,
+		Text: "select the capacity block in spec.capacityReservationSelectorTerms of the EC2NodeClass, and set " +
+			"karpenter.sh/capacity-type to reserved in the NodePool"},
 	"efaEnabled": {Outcome: Impossible,
 		Text: "nodes have EFA if pods request vpc.amazonaws.com/efa, or if spec.networkInterfaces of the EC2NodeClass contains it"},
 	"outpostARN":     {Outcome: Impossible, Text: "nodes on Outposts are not supported"},

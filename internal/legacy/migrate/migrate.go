@@ -73,7 +73,7 @@ func Run(files []File, options Options) Result {
 	m.propose()
 	m.unique()
 	m.check()
-	m.inert()
+	m.expressions()
 	m.placeholders()
 	return m.result()
 }

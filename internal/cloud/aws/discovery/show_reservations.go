@@ -18,6 +18,9 @@ func (s Show) WithoutReservations() {
 	})
 }
 
+// reasonNotYetActedOn is the reason that versions wrote which accepted the selector of reservations without effect.
+const reasonNotYetActedOn = "NotYetActedOn"
+
 // ExpectReservations makes the class depend on its capacity reservations. A class of a version that did not use them was
 // ready without, and stays so if they cannot be read.
 func (s Show) ExpectReservations() {
@@ -27,7 +30,7 @@ func (s Show) ExpectReservations() {
 	switch {
 	case !known:
 		s.conditions().SetUnknown(awsv1.ConditionCapacityReservationsReady)
-	case s.conditions().Get(awsv1.ConditionCapacityReservationsReady).Reason == awsv1.ReasonNotYetActedOn:
+	case s.conditions().Get(awsv1.ConditionCapacityReservationsReady).Reason == reasonNotYetActedOn:
 		s.conditions().SetTrue(awsv1.ConditionCapacityReservationsReady)
 	}
 }

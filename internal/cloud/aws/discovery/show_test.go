@@ -63,7 +63,7 @@ func TestShow(t *testing.T) {
 		{"placement group after a failure", awsv1.ConditionPlacementGroupReady, placed(nil, throttled, &PlacementGroup{}, nil),
 			"True PlacementGroupReady "},
 		{"placement group that was not supported", awsv1.ConditionPlacementGroupReady, func(s Show) {
-			s.conditions().SetFalse(awsv1.ConditionPlacementGroupReady, awsv1.ReasonNotYetActedOn, "not supported yet")
+			s.conditions().SetFalse(awsv1.ConditionPlacementGroupReady, reasonNotYetActedOn, "not supported yet")
 			placed(nil, throttled)(s)
 		}, "False PlacementGroupResolutionFailed "},
 		{"selector changed, not read", awsv1.ConditionPlacementGroupReady, func(s Show) {
@@ -94,7 +94,7 @@ func TestShow(t *testing.T) {
 			s.Unanswered(awsv1.ConditionCapacityReservationsReady, denied)
 		}, "True CallRefused the previous result is used"},
 		{"reservations of an earlier version, refused", awsv1.ConditionCapacityReservationsReady, func(s Show) {
-			s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, awsv1.ReasonNotYetActedOn, "not supported yet")
+			s.conditions().SetFalse(awsv1.ConditionCapacityReservationsReady, reasonNotYetActedOn, "not supported yet")
 			s.ExpectReservations()
 			s.Unanswered(awsv1.ConditionCapacityReservationsReady, denied)
 		}, "True CallRefused the previous result is used"},

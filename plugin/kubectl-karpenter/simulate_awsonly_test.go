@@ -8,20 +8,23 @@ import (
 	"github.com/karpenter-go/karpenter/plugin/offline"
 )
 
-// TestFieldsWithoutEffect checks that simulate, explain and migrate report what the controller does not act on in the
-// words of the conditions, and that no node is planned for a class that would not be ready.
-func TestFieldsWithoutEffect(t *testing.T) {
-	const reservations = "accepted but not supported yet: no instance is launched into capacity reservations"
+// TestFactsOnlyAWSKnows checks what simulate and explain assume, and say, about the fields of a class whose effect only
+// AWS or the controller's flags tell, what migrate advises, and that no node is planned for a class that would not be
+// ready.
+func TestFactsOnlyAWSKnows(t *testing.T) {
+	const (
+		selected     = "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]"
+		reservations = "EC2NodeClass gpu: the capacity reservations that it selects are not known: taken to be none; " +
+			"--cloud-provider=aws reads it"
+	)
 	for name, c := range map[string]struct {
 		capacity, field string
 		// refused is why the pod gets no node, noted what is reported beside the answer, and said what migrate reports.
 		refused, noted, said string
 	}{
-		"reservations only": {"reserved", "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]",
-			"the pool's own requirement karpenter.sh/capacity-type In [reserved] matches none of", reservations,
-			"advice     spec.capacityReservationSelectorTerms"},
-		"reservations, or on demand": {"reserved, on-demand", "capacityReservationSelectorTerms: [{id: cr-0123456789abcdef0}]",
-			"", reservations, "advice     spec.capacityReservationSelectorTerms"},
+		"reservations only": {"reserved", selected, "the pool's own requirement karpenter.sh/capacity-type In [reserved] matches none " +
+			"of 1339 instance types; instance types have on-demand and spot", reservations, ""},
+		"reservations, or on demand": {"reserved, on-demand", selected, "", reservations, ""},
 		"a placement group": {"on-demand", "placementGroupSelector: {name: g}", "",
 			"only AWS knows the placement group; it is taken as one with 7 partitions", ""},
 		"an expression": {"on-demand", `kubelet: {maxPods: "max_pods / 2"}`, "", "the feature gate NodeClassCEL is taken to be on",
@@ -54,7 +57,7 @@ func TestFieldsWithoutEffect(t *testing.T) {
 				t.Errorf("simulate refuses the pod because %q, want %q", refused, c.refused)
 			}
 			_, notes, _ := runBoth(t, "", "explain", "pod", "app/train", "--from", folder)
-			if !strings.Contains(notes, c.noted) || c.noted == "" && strings.Contains(notes, "not supported yet") {
+			if !strings.Contains(notes, c.noted) || c.noted == "" && strings.Contains(notes, "EC2NodeClass gpu: ") {
 				t.Errorf("explain has the notes %q, want %q", notes, c.noted)
 			}
 			if _, report, _ := runBoth(t, "", "migrate", "-f", folder); !strings.Contains(report,
