@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -39,13 +40,33 @@ const (
 
 // send makes one call of a service. The loops handle retries, so the SDK does not.
 func send[Out any](ctx context.Context, w *Watcher, of operation, do func(context.Context) (Out, error)) (Out, error) {
-	caller := &call.Caller{Timeout: of.wait + answerTime, Now: w.opts.Clock.Now, Observe: w.opts.Observer.Called}
-	out, err := call.Do(ctx, caller, of.service, of.name, do)
+	out, err := call.Do(ctx, w.caller(of), of.service, of.name, do)
+	return out, w.advised(of, err)
+}
+
+// pagesOf makes a call of EC2 for each page. It ends at the first error.
+func pagesOf[Out any](ctx context.Context, w *Watcher, of operation, pages call.Paginator[Out, ec2.Options]) iter.Seq2[Out, error] {
+	return func(yield func(Out, error) bool) {
+		for page, err := range call.Pages(ctx, w.caller(of), of.service, of.name, pages, onceEC2) {
+			if !yield(page, w.advised(of, err)) {
+				return
+			}
+		}
+	}
+}
+
+// caller returns what makes the calls of an operation.
+func (w *Watcher) caller(of operation) *call.Caller {
+	return &call.Caller{Timeout: of.wait + answerTime, Now: w.opts.Clock.Now, Observe: w.opts.Observer.Called}
+}
+
+// advised returns the error of a call with what a user must do about it.
+func (w *Watcher) advised(of operation, err error) error {
 	var failed *call.Error
 	if errors.As(err, &failed) {
 		failed.Advice = w.advice(of, failed.Code)
 	}
-	return out, err
+	return err
 }
 
 // operation is an operation of a service. wait is added to its time limit.

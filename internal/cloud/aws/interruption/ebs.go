@@ -10,8 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-
-	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 )
 
 // volumesFor is how long the volumes of a machine must have been impaired. EBS repairs most impairments within minutes.
@@ -65,14 +63,7 @@ func (w *Watcher) impairedVolumes(ctx context.Context) (map[string]bool, error) 
 	pages := ec2.NewDescribeVolumeStatusPaginator(w.ec2, &ec2.DescribeVolumeStatusInput{
 		Filters: []ec2types.Filter{{Name: aws.String("volume-status.status"), Values: []string{impaired}}}, MaxResults: aws.Int32(1000)})
 	found := map[string]bool{}
-	for n := 0; pages.HasMorePages(); n++ {
-		if n == call.MostPages {
-			return nil, call.Endless(serviceEC2, "DescribeVolumeStatus")
-		}
-		page, err := send(ctx, w, operation{serviceEC2, "DescribeVolumeStatus", 0, "ec2:DescribeVolumeStatus"},
-			func(ctx context.Context) (*ec2.DescribeVolumeStatusOutput, error) {
-				return pages.NextPage(ctx, onceEC2)
-			})
+	for page, err := range pagesOf(ctx, w, operation{serviceEC2, "DescribeVolumeStatus", 0, "ec2:DescribeVolumeStatus"}, pages) {
 		if err != nil {
 			return nil, err
 		}

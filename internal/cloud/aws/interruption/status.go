@@ -205,14 +205,7 @@ func (w *Watcher) sweep(ctx context.Context, category Category, filter string, v
 	pages := ec2.NewDescribeInstanceStatusPaginator(w.ec2, &ec2.DescribeInstanceStatusInput{
 		Filters: []ec2types.Filter{{Name: &filter, Values: values}}, MaxResults: aws.Int32(1000)})
 	var all []Status
-	for n := 0; pages.HasMorePages(); n++ {
-		if n == call.MostPages {
-			return nil, call.Endless(serviceEC2, "DescribeInstanceStatus")
-		}
-		page, err := send(ctx, w, operation{serviceEC2, "DescribeInstanceStatus", 0, "ec2:DescribeInstanceStatus"},
-			func(ctx context.Context) (*ec2.DescribeInstanceStatusOutput, error) {
-				return pages.NextPage(ctx, onceEC2)
-			})
+	for page, err := range pagesOf(ctx, w, operation{serviceEC2, "DescribeInstanceStatus", 0, "ec2:DescribeInstanceStatus"}, pages) {
 		if err != nil {
 			return nil, err
 		}
