@@ -153,7 +153,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/testing/neutral",
 		never:   []string{"./internal/..."},
-		because: "which changes do not matter follows from the API: who knows how plans are made would excuse them",
+		because: "which changes do not matter follows from the API: knowledge of how plans are made would excuse them",
 	},
 	{
 		from:    "./internal/engine/bound",
@@ -164,7 +164,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cluster/convert",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "net/...", "os/...", "context"},
-		because: "convert is pure: objects in, model out; who has a client fetches them",
+		because: "convert is pure: objects in, model out; the caller has the client that fetches them",
 	},
 	{
 		from: "./internal/cluster/record",
@@ -192,7 +192,7 @@ var importRules = []importRule{
 		from:    "./cloud/...",
 		never:   []string{"./..."},
 		except:  []string{"./cloud/...", "./api/..."},
-		because: "the contract of a provider, its conformance suite and the simulated cloud are for others to import, who cannot import internal",
+		because: "the contract of a provider, its conformance suite and the simulated cloud are for other modules, which cannot import internal",
 	},
 	{
 		from:   "./internal/cloud/...",
@@ -286,7 +286,7 @@ var importRules = []importRule{
 	{
 		from:    "./internal/cloud/aws/instance",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "github.com/aws/...", "net/...", "os/...", "context"},
-		because: "what a class sells is worked out from facts; who has a client fetches them",
+		because: "what a class sells is worked out from facts; the caller has the client that fetches them",
 	},
 	{
 		from:    "./internal/cloud/aws/expression",
@@ -302,7 +302,7 @@ var importRules = []importRule{
 		from:    "./internal/cloud/aws/discovery",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./internal/..."},
 		except:  []string{"./internal/cloud/aws/call"},
-		because: "what AWS has is found for a class that it is given; who has a Kubernetes client brings the class and stores the status",
+		because: "what AWS has is found for a class that it is given; the caller has a Kubernetes client, and reads and writes the class",
 	},
 	{
 		from:  "./internal/cloud/aws/class",
@@ -334,7 +334,7 @@ var importRules = []importRule{
 		from:    "./internal/cloud/aws/interruption",
 		never:   []string{"k8s.io/api/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./..."},
 		except:  []string{"./internal/cloud/aws/call", "./internal/cloud/aws/interruption/notice"},
-		because: "notices are heard and decided upon without a cluster; who has a client finds the claims and deletes them",
+		because: "notices are heard and decided upon without a cluster; the caller has the client that finds the claims and deletes them",
 	},
 	{
 		from: "./internal/cloud/aws/userdata",
@@ -392,7 +392,7 @@ var importRules = []importRule{
 		from:    "./internal/cluster",
 		never:   []string{"./internal/engine/placement", "./internal/engine/disruption", "./internal/controller/..."},
 		through: true,
-		because: "the mirror shows what is; who decides and who acts reads it",
+		because: "the mirror shows what is; decisions and actions read it",
 	},
 	{
 		from: "./internal/execute",
@@ -556,8 +556,8 @@ var importRules = []importRule{
 		never: []string{"./cloud/...", "./internal/..."},
 		except: []string{"./cloud", "./internal/cluster/convert", "./internal/cluster/pricerule", "./internal/cluster/room",
 			"./internal/cluster/state"},
-		because: "the controller and the commands write the same document, with the price rules of both; who reads it, and what " +
-			"is decided, is not known here",
+		because: "the controller and the commands write the same document, with the price rules of both; its readers, and what " +
+			"is decided, are not known here",
 	},
 	{
 		from:    "./internal/gates",
@@ -577,7 +577,7 @@ var importRules = []importRule{
 	{
 		from:    "./plugin/podusage",
 		never:   []string{"./...", "k8s.io/client-go/...", "sigs.k8s.io/..."},
-		because: "usage is what objects say; who reads them, and what pods cost, is not its business",
+		because: "usage is what objects say; how they are read, and what pods cost, is not its business",
 	},
 	{
 		from: "./plugin/billing",
@@ -626,7 +626,7 @@ var importRules = []importRule{
 	{
 		from:    "./plugin/web",
 		never:   []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/...", "./internal/cluster/...", "./cmd/..."},
-		because: "the page shows answers; who has a client or a file reads them, so that the page can be served from anywhere",
+		because: "the page shows answers; the caller reads them with a client or from a file, so that the page can be served from anywhere",
 	},
 	{
 		from:    "./plugin/doctor",
@@ -655,7 +655,7 @@ var importRules = []importRule{
 	{
 		from:    "./api/...",
 		never:   []string{"./cloud/...", "./internal/..."},
-		because: "the API types are for others to import, who cannot import internal",
+		because: "the API types are for other modules to import, which cannot import internal",
 	},
 }
 
@@ -946,7 +946,7 @@ func (p *purity) file(file *ast.File) {
 		case matches([]string{"math/rand/...", "crypto/rand", "unsafe", "C"}, importPath):
 			p.blame(spec, "import of %s: the same snapshot must give the same plan", importPath)
 		case matches([]string{"sync/..."}, importPath) && !mayLock:
-			p.blame(spec, "import of %s outside %v: who locks, shares state", importPath, concurrent)
+			p.blame(spec, "import of %s outside %v: a lock shares state", importPath, concurrent)
 		}
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -1149,7 +1149,7 @@ func TestSourceRulesBite(t *testing.T) {
 		{"unsafe", map[string]string{model: "package model\nimport _ \"unsafe\""},
 			[]string{model + ":2: import of unsafe: the same snapshot must give the same plan"}},
 		{"lock", map[string]string{model: "package model\nimport _ \"sync/atomic\""},
-			[]string{model + ":2: import of sync/atomic outside [internal/engine/placement/parallel.go]: who locks, shares state"}},
+			[]string{model + ":2: import of sync/atomic outside [internal/engine/placement/parallel.go]: a lock shares state"}},
 		{"goroutine", map[string]string{model: "package model\nfunc f() {\n go f()\n}"},
 			[]string{model + ":3: goroutine outside [internal/engine/placement/parallel.go]"}},
 		{"the state of a cluster", map[string]string{
