@@ -58,6 +58,7 @@ func (p *priceRules) all() []pricerule.Rule {
 	all := slices.Clone(p.file)
 	for _, r := range p.cloud {
 		if len(all) < pricerule.MaxRules && !slices.ContainsFunc(p.file, func(f pricerule.Rule) bool { return f.Name == r.Name }) {
+			r.OfCloud = true
 			all = append(all, r)
 		}
 	}

@@ -38,6 +38,9 @@ type overlays struct {
 	// objects are the overlays of the last resolution, and rules those of the price file.
 	objects []*karpv1alpha1.NodeOverlay
 	rules   []pricerule.Rule
+	// noted says that it was logged what of the rules has no effect, and problems what was logged last.
+	noted    bool
+	problems []overlay.Report
 
 	// mutex guards the result of the last resolution, and what was derived from it. It is taken before the state's lock.
 	mutex   sync.Mutex
@@ -144,6 +147,23 @@ func (o *overlays) resolve() {
 		o.convert(p.Name)
 	}
 	c.store.news.notify(state.OverlaysResolved)
+	o.noteRules(outcome)
+}
+
+// noteRules logs what of the price rules has no effect, once after each change of the rules, when the catalogs of all pools
+// are known.
+func (o *overlays) noteRules(outcome *overlay.Outcome) {
+	if o.noted || len(o.replies) == 0 || len(o.replies) < len(o.catalogs.store.Pools()) {
+		return
+	}
+	before := o.problems
+	o.noted, o.problems = true, outcome.RuleProblems()
+	if slices.Equal(before, o.problems) { // the provider's rules have changed
+		return
+	}
+	for _, r := range o.problems {
+		o.catalogs.store.log.Info("a price rule "+r.Message, "rule", r.Name)
+	}
 }
 
 func (o *overlays) set(objects []*karpv1alpha1.NodeOverlay) *overlay.Set {
@@ -180,6 +200,7 @@ func (s *Store) SetPriceRules(rules []pricerule.Rule) error {
 	o.rules = rules
 	o.mutex.Unlock()
 	if !same {
+		o.noted = false
 		o.resolve()
 	}
 	return nil

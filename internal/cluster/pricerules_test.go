@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -80,5 +82,49 @@ func TestPriceRules(t *testing.T) {
 	if now := catalogOf(s, "a").Types[0].Offerings; len(now) != len(raw) || now[0].Price != raw[0].Price || now[0].Price == 0 ||
 		now[0].Price > 1000*model.Nano {
 		t.Errorf("without rules, the offerings are %+v, want %+v", now, raw)
+	}
+}
+
+// TestPriceRuleProblems: a rule without effect is logged once, when the catalog of each pool is known.
+func TestPriceRuleProblems(t *testing.T) {
+	lines := make(chan string, 100)
+	log := funcr.New(func(_, line string) {
+		if strings.Contains(line, "price rule") {
+			lines <- line
+		}
+	}, funcr.Options{})
+	provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1)}}
+	s := newStore(t, Config{Provider: provider, PriceRules: true, Log: log, Options: Options{Catalog: time.Hour}})
+	set := func(text string) {
+		t.Helper()
+		rules, err := pricerule.Parse("p", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, pricerule.Rule{Name: "ri", Families: []string{"none"}, Price: new(float64(len(lines) + 1)), OfCloud: true})
+		if err := s.SetPriceRules(rules); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("rules: [{name: misspelled, families: [smal], factor: 0.5}, {name: half, factor: 0.5}]")
+	s.Saw(objecttest.Pool(t, "a", "uid-a", "1"))
+	if len(lines) > 0 {
+		t.Fatalf("logged %q before a catalog is known", <-lines)
+	}
+	run(t, s)
+	const want = `"msg"="a price rule has no effect: no pool can launch families smal" "rule"="misspelled"`
+	if line := <-lines; !strings.HasSuffix(line, want) {
+		t.Errorf("logged %s, want %s", line, want)
+	}
+	lines <- "of the test, so that the provider's rule changes"
+	set("rules: [{name: misspelled, families: [smal], factor: 0.5}, {name: half, factor: 0.6}]")
+	<-lines
+	set("rules: [{name: half, factor: 0.5}]")
+	if len(lines) > 0 {
+		t.Errorf("logged again: %s", <-lines)
+	}
+	set("rules: [{name: misspelled, sizes: [smal], factor: 0.5}]")
+	if len(lines) != 1 {
+		t.Fatalf("%d lines after another mistake, want 1", len(lines))
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -34,5 +36,19 @@ func TestPriceFileErrors(t *testing.T) {
 	const want = `--price-file: testdata/prices/app.yaml: line 11: a second YAML document`
 	if err == nil || !strings.HasPrefix(err.Error(), "--price-file: testdata/prices/app.yaml: ") {
 		t.Errorf("error %v, want one like %s", err, want)
+	}
+}
+
+// TestPriceRuleProblems checks that answers name the rules without effect.
+func TestPriceRuleProblems(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "prices.yaml")
+	rules := "rules:\n- {name: plan, families: [m7gg], factor: 0.66, upTo: {vCPUs: 8}}\n- {name: contract, zones: [us-east-1a], factor: 0.9}\n"
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := askPast(t, "", "simulate", "-f", "testdata/prices/app.yaml", "--price-file", file)
+	const want = "price rule plan has no effect: no pool can launch families m7gg\n"
+	if err != nil || !strings.Contains(out, want) || strings.Contains(out, "rule contract") {
+		t.Errorf("error %v, want %q once in\n%s", err, want, out)
 	}
 }

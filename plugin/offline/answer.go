@@ -44,6 +44,8 @@ type LaunchAnswer struct {
 	Room    *Room           `json:"room,omitempty"`
 	// Commitments are those of the price file.
 	Commitments []CommitmentUse `json:"commitments,omitempty"`
+	// PriceRules say what of the rules of the price file has no effect.
+	PriceRules []string `json:"priceRules,omitempty"`
 	// SpotShares are those of pools that limit them.
 	SpotShares []SpotShare `json:"spotShares,omitempty"`
 	// PriceSource is the source and the date of prices; omitted for invented prices.
@@ -150,7 +152,7 @@ func (d *Decision) Answer() *LaunchAnswer {
 		a.WithoutQuotas = d.withoutQuotas()
 	}
 	a.Buffers, a.Room = d.bufferOutcomes(), d.room()
-	a.Commitments = commitmentsOf(d.snap, d.plan.Claims)
+	a.Commitments, a.PriceRules = commitmentsOf(d.snap, d.plan.Claims), d.from.rules
 	for _, p := range d.snap.Pools {
 		if worst, bound := spotshare.LargestOf(d.snap, p.Name, d.plan.Claims); bound {
 			a.SpotShares = append(a.SpotShares, SpotShare{p.Name, p.MaxSpotShare, worst.Type, worst.Zone, worst.Percent})

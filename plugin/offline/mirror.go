@@ -27,7 +27,9 @@ type mirror struct {
 	// overlays say what the NodeOverlays do, resolved for pools; nil without any.
 	overlays []OverlayOutcome
 	resolved *overlay.Outcome
-	pools    []overlay.Pool
+	// rules say what of the price file has no effect.
+	rules []string
+	pools []overlay.Pool
 	// requests are what the buffers ask for.
 	requests []*room.Request
 	// invalidQuotas are the CapacityQuotas without effect.

@@ -45,6 +45,9 @@ func (m *mirror) resolve(o *Manifests, pools []overlay.Pool) {
 	for _, r := range m.resolved.Reports() {
 		m.overlays = append(m.overlays, OverlayOutcome{r.Name, r.Reason, r.Message})
 	}
+	for _, r := range m.resolved.RuleProblems() {
+		m.rules = append(m.rules, r.Name+" "+r.Message)
+	}
 }
 
 // overlaid returns the types of a pool with the changes of the overlays: its own slice without any.
@@ -280,8 +283,12 @@ func (c *CommitmentUse) String() string {
 	return text + fmt.Sprintf(", %.4g left", c.Left)
 }
 
-func writeCommitments(b *strings.Builder, list []CommitmentUse) {
-	for i := range list {
-		fmt.Fprintf(b, "commitment %s\n", &list[i])
+// writePriceRules prints the use of the commitments, and what of the price rules has no effect.
+func (a *LaunchAnswer) writePriceRules(b *strings.Builder) {
+	for i := range a.Commitments {
+		fmt.Fprintf(b, "commitment %s\n", &a.Commitments[i])
+	}
+	for _, text := range a.PriceRules {
+		fmt.Fprintf(b, "price rule %s\n", text)
 	}
 }

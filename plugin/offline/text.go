@@ -170,7 +170,7 @@ func (a *LaunchAnswer) writeSummary(b *strings.Builder) {
 	defer func() {
 		a.writeBuffers(b)
 		a.writeOverlays(b)
-		writeCommitments(b, a.Commitments)
+		a.writePriceRules(b)
 		a.writeQuotas(b)
 		b.WriteString(pricesAre(a.PriceSource) + incomplete(a.Incomplete))
 	}()

@@ -26,6 +26,8 @@ type Outcome struct {
 	// known are the results for the catalogs that it was resolved for.
 	known   []*result
 	reports []Report
+	// rules say what the rules of the price file do, by the names of their overlays.
+	rules map[string]*tally
 }
 
 // result is the effect on the pools with equal facts and the same types.
@@ -211,7 +213,7 @@ func (out *Outcome) apply(p Pool, note func(Change)) (types []cloud.InstanceType
 	ofPool := out.set.ofPool(p.Name, p.Labels)
 	for i := range p.Types {
 		t, price, capacity := out.applyTo(p.Name, ofPool, &p.Types[i], note)
-		committed := out.commit(ofPool, &t, &p.Types[i])
+		committed := out.commit(p.Name, ofPool, &t, &p.Types[i], note)
 		if !price && !capacity && !committed {
 			continue
 		}

@@ -75,8 +75,11 @@ func (s *Set) reports(out *Outcome, pools []Pool, conflicts map[string]*conflict
 	for name, c := range conflicts {
 		list = append(list, Report{Name: name, Reason: karpv1alpha1.ReasonConflict, Message: c.String()})
 	}
+	out.rules = map[string]*tally{}
 	for name, t := range tallies {
-		if !strings.HasPrefix(name, rulePrefix) {
+		if strings.HasPrefix(name, rulePrefix) {
+			out.rules[name] = t
+		} else {
 			list = append(list, Report{Name: name, Message: t.String(len(pools)), PriceTypes: len(t.priced), CapacityTypes: len(t.resized)})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
@@ -47,8 +48,8 @@ func (s *Set) compileRule(r *pricerule.Rule, rank int) (*compiled, error) {
 func (o *compiled) limited() bool { return o.rule != nil && o.rule.UpTo != nil }
 
 // commit adds the commitments to the offerings of a type, and reports whether there are any. t is what other overlays made
-// of the provider's type.
-func (out *Outcome) commit(ofPool facts, t, raw *cloud.InstanceType) bool {
+// of the provider's type. It calls note, if it is not nil, for each commitment.
+func (out *Outcome) commit(pool string, ofPool facts, t, raw *cloud.InstanceType, note func(Change)) bool {
 	found := false
 	for _, o := range out.winners {
 		if !o.limited() {
@@ -63,7 +64,59 @@ func (out *Outcome) commit(ofPool facts, t, raw *cloud.InstanceType) bool {
 			}
 			of := &t.Offerings[k]
 			of.Commitments = append(slices.Clip(of.Commitments), o.rule.Commitment(o.rank, raw.Name, raw.Offerings[k].Price))
+			tell(note, Change{Overlay: o.name, Pool: pool, Type: raw.Name, Offering: offeringName(raw, k), Raw: raw.Offerings[k].Price,
+				Price: o.rule.Of(raw.Name, raw.Offerings[k].Price)})
 		}
 	}
 	return found
+}
+
+// RuleProblems returns what of the rules of the price file has no effect in the catalogs that the outcome was resolved for,
+// in the order of the file. Rules of the provider are left out: what an account has bought may be for other clusters.
+func (out *Outcome) RuleProblems() []Report {
+	var types []*cloud.InstanceType
+	seen := map[*cloud.InstanceType]bool{}
+	for _, r := range out.known {
+		for i := range r.from {
+			if t := &r.from[i]; !seen[t] {
+				seen[t] = true
+				types = append(types, t)
+			}
+		}
+	}
+	var list []Report
+	for _, o := range out.winners {
+		if o.rule == nil || o.rule.OfCloud || len(types) == 0 {
+			continue
+		}
+		if problem := out.rules[o.name].problem(o.rule, types); problem != "" {
+			list = append(list, Report{Name: o.rule.Name, Message: problem})
+		}
+	}
+	return list
+}
+
+// problem returns what of a rule has no effect, "" if all has one.
+func (t *tally) problem(r *pricerule.Rule, types []*cloud.InstanceType) string {
+	effect := len(t.pools) > 0
+	if !effect && len(t.overruled) > 0 {
+		return "has no effect: an earlier rule sets the price of all that it matches"
+	}
+	switch unmatched := r.Unmatched(types, effect); {
+	case len(unmatched) > 0 && effect:
+		return "matches nothing by " + some(unmatched) + ": no pool can launch that"
+	case len(unmatched) > 0:
+		return "has no effect: no pool can launch " + some(unmatched)
+	case !effect:
+		return "has no effect: no offering of a pool matches all of its fields and has a price"
+	}
+	return ""
+}
+
+// some joins the first three texts, with the number of the others.
+func some(texts []string) string {
+	if more := len(texts) - 3; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(texts[:3], ", "), more)
+	}
+	return strings.Join(texts, ", ")
 }

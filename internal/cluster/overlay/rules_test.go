@@ -95,3 +95,52 @@ func TestRuleWithInvalidRequirement(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestRuleProblems: what of a rule matches nothing, or is hidden, is named; rules of the provider are left out.
+func TestRuleProblems(t *testing.T) {
+	rules, err := pricerule.Parse("p", []byte(`
+rules:
+- {name: misspelled, families: [m7gg], factor: 0.5, upTo: {vCPUs: 8}}
+- {name: half, families: [m7g, c7gg], regions: [us-east-1, eu-west-1], factor: 0.5, upTo: {vCPUs: 8}}
+- {name: far, zones: [eu-west-1a], factor: 0.5}
+- {name: together, families: [m7g], instanceTypes: [m7i.*], factor: 0.5}
+- {name: table, prices: {m7gg.large: 1}}
+- {name: good, families: [m7g], prices: {m7g.large: 0.1, m7g.huge: 2}}
+- {name: hidden, instanceTypes: [m7g.large], factor: 0.9}
+- {name: partly, sizes: [large], factor: 0.9}
+- {name: ri-m7gg, families: [m7gg], factor: 0.9}
+- {name: many, families: [a, b, c, d, e], factor: 0.9}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules[8].OfCloud = true
+	set, err := New(nil, karpv1.CoreRules(), "").WithRules(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Pool{Name: "default"}
+	for _, name := range []string{"m7g.large", "m7i.large"} {
+		p.Types = append(p.Types, cloud.InstanceType{Name: name, Offerings: []cloud.Offering{
+			{Zone: "us-east-1a", CapacityType: "on-demand", Price: 0.1, Available: true}}})
+	}
+	got := map[string]string{}
+	for _, r := range set.Resolve([]Pool{p}).RuleProblems() {
+		got[r.Name] = r.Message
+	}
+	want := map[string]string{
+		"misspelled": "has no effect: no pool can launch families m7gg",
+		"half":       "matches nothing by families c7gg: no pool can launch that",
+		"far":        "has no effect: no pool can launch zones eu-west-1a",
+		"together":   "has no effect: no offering of a pool matches all of its fields and has a price",
+		"table":      "has no effect: no pool can launch prices m7gg.large",
+		"hidden":     "has no effect: an earlier rule sets the price of all that it matches",
+		"many":       "has no effect: no pool can launch families a, families b, families c and 2 more",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if list := set.Resolve(nil).RuleProblems(); len(list) > 0 {
+		t.Errorf("without a catalog: %v", list)
+	}
+}

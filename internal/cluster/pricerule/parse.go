@@ -2,6 +2,7 @@ package pricerule
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -158,7 +159,9 @@ func fields() []string {
 	var names []string
 	for i := range reflect.TypeFor[Rule]().NumField() {
 		name, _, _ := strings.Cut(reflect.TypeFor[Rule]().Field(i).Tag.Get("json"), ",")
-		names = append(names, name)
+		if name != "ofCloud" {
+			names = append(names, name)
+		}
 	}
 	return names
 }
@@ -186,7 +189,10 @@ func (r *Rule) check() error {
 			return fmt.Errorf(".regions[%d]: %q; want the name of a region, such as us-east-1 (zones may be patterns)", i, value)
 		}
 	}
-	return cmpErr(r.checkRequirements(), r.checkPrice(), r.checkLimit())
+	if r.OfCloud {
+		return fmt.Errorf(".ofCloud: true; want none: it marks rules that the provider states")
+	}
+	return cmp.Or(r.checkRequirements(), r.checkPrice(), r.checkLimit())
 }
 
 func checkPatterns(field string, patterns []string) error {
@@ -225,15 +231,6 @@ func (r *Rule) checkRequirements() error {
 func natural(text string) bool {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return err == nil && n >= 0
-}
-
-func cmpErr(list ...error) error {
-	for _, err := range list {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (r *Rule) checkPrice() error {

@@ -57,6 +57,8 @@ func TestParseErrors(t *testing.T) {
 			`p.yaml: rules[0].factor: 0; want more than 0: free machines have no order; a commitment that is paid anyway has upTo.paid`},
 		{"free", "rules: [{name: a, price: 0}]", `p.yaml: rules[0].price: 0; want more than 0, and 1000 USD per hour at most`},
 		{"not a number", "rules: [{name: a, factor: 1}, {name: b, factor: .nan}]", `p.yaml: rules[1].factor: .nan; want a finite number`},
+		{"a mark", "rules: [{name: a, factor: 1, ofCloud: true}]",
+			`p.yaml: rules[0].ofCloud: true; want none: it marks rules that the provider states`},
 		{"infinite", "rules:\n- {name: a, factor: 1, upTo: {vCPUs: -.Inf}}\n", `p.yaml: rules[0].upTo.vCPUs: -.Inf; want a finite number`},
 		{"too many", "rules: [" + strings.Repeat("{name: a, factor: 1},", MaxRules+1) + "]", "p.yaml: rules: 1001; want 1000 at most"},
 	} {

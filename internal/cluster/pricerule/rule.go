@@ -18,6 +18,7 @@
 package pricerule
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -50,6 +51,8 @@ type Rule struct {
 	Prices map[string]float64 `json:"prices,omitempty"`
 	// UpTo limits the rule.
 	UpTo *Limit `json:"upTo,omitempty"`
+	// OfCloud says that the provider has stated the rule, not a file. Captures have it, files must not.
+	OfCloud bool `json:"ofCloud,omitempty"`
 }
 
 // Limit is the amount of a commitment, in one of two units.
@@ -77,6 +80,45 @@ func (r *Rule) Matches(typeName string, o *cloud.Offering) bool {
 		(len(r.CapacityTypes) == 0 || slices.Contains(r.CapacityTypes, o.CapacityType)) &&
 		(len(r.Regions) == 0 || slices.ContainsFunc(r.Regions, func(region string) bool { return inRegion(o.Zone, region) })) &&
 		matches(r.Zones, o.Zone)
+}
+
+// Unmatched returns the values of the rule that match no offering of the types on their own, as "families c7gg", in the order
+// of the fields. Of a rule with an effect, values that may be there on purpose are left out: regions and prices of a file for
+// several clusters.
+func (r *Rule) Unmatched(types []*cloud.InstanceType, effect bool) []string {
+	var unmatched []string
+	check := func(field, value string, alone Rule) {
+		if !slices.ContainsFunc(types, func(t *cloud.InstanceType) bool {
+			return slices.ContainsFunc(t.Offerings, func(o cloud.Offering) bool { return alone.Matches(t.Name, &o) })
+		}) {
+			unmatched = append(unmatched, field+" "+value)
+		}
+	}
+	for i, v := range r.InstanceTypes {
+		check("instanceTypes", v, Rule{InstanceTypes: r.InstanceTypes[i : i+1]})
+	}
+	for i, v := range r.Families {
+		check("families", v, Rule{Families: r.Families[i : i+1]})
+	}
+	for i, v := range r.Sizes {
+		check("sizes", v, Rule{Sizes: r.Sizes[i : i+1]})
+	}
+	for i, v := range r.Zones {
+		check("zones", v, Rule{Zones: r.Zones[i : i+1]})
+	}
+	if effect {
+		return unmatched
+	}
+	for i, v := range r.Regions {
+		check("regions", v, Rule{Regions: r.Regions[i : i+1]})
+	}
+	for i, v := range r.CapacityTypes {
+		check("capacityTypes", v, Rule{CapacityTypes: r.CapacityTypes[i : i+1]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Prices)) {
+		check("prices", name, Rule{Prices: map[string]float64{name: 1}})
+	}
+	return unmatched
 }
 
 // inRegion reports whether the zone is the region with a letter or a local zone's name after it, as us-east-1a and
