@@ -251,7 +251,7 @@ func commitmentsOf(snap *model.Snapshot, claims []plan.NewClaim) []CommitmentUse
 	planned := map[string]int64{}
 	for i := range claims {
 		c := &claims[i]
-		if c.Commitment == "" {
+		if _, committed := model.CommitmentName(c.Reservation); !committed {
 			continue
 		}
 		if n := snap.Future(c.FutureSpec(snap), c.Types()[:1]); n != nil {

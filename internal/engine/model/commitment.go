@@ -85,6 +85,17 @@ func (c *OfferClass) units(t int) int64 {
 	return c.Units
 }
 
+// UnitsOf returns how many units of the reservation or commitment a node of the type takes.
+func (x *TypeIndex) UnitsOf(id, typeName string) int64 {
+	t, known := x.Lookup(typeName)
+	for i := range x.Classes {
+		if c := &x.Classes[i]; known && c.ReservationID == id && c.Price[t] != NoPrice {
+			return max(1, c.Units)
+		}
+	}
+	return 0
+}
+
 // freezeCommitments assigns the machines to the commitments, and marks those as dirty whose price changes.
 func (f *freezer) freezeCommitments(s *Snapshot) {
 	before := f.covers
@@ -223,12 +234,13 @@ func (n *Node) pay(price int64) {
 	}
 }
 
-// PinCommitment narrows the row to nodes that are bought with the commitment of the name, or with none if it is "".
-func (s *Snapshot) PinCommitment(row label.Row, name string) {
+// PinCommitment narrows the row to nodes that are bought with the commitment of the ID, or with none if it is not one.
+func (s *Snapshot) PinCommitment(row label.Row, id string) {
 	k, known := s.Space.Lookup(FieldCommitment)
+	name, committed := CommitmentName(id)
 	switch {
 	case !known:
-	case name == "":
+	case !committed:
 		s.Space.SetOnly(row, k, s.Space.Absent(k))
 	default:
 		s.Space.SetOnly(row, k, s.Space.Atom(k, name))

@@ -39,7 +39,7 @@ func (w *claimWriter) claim(b *bin) plan.NewClaim {
 	parts := w.partsOf(b)
 	c := plan.NewClaim{Pool: ps.spec.Name, PoolUID: ps.spec.UID, Labels: parts.labels, Options: parts.options,
 		Requirements: parts.requirements, MinValuesRelaxed: parts.relaxed, Requests: w.requests(parts, b), Pods: b.allPods()}
-	c.Commitment, _ = model.CommitmentName(b.reservation)
+	c.Reservation = b.reservation
 	c.Name = w.name(ps.spec.PoolSpec, &c)
 	w.names[c.Name] = true
 	return c

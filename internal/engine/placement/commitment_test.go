@@ -97,7 +97,8 @@ func bought(p *plan.Provision) map[string]int64 {
 	for i := range p.Claims {
 		o := p.Claims[i].Options[0]
 		cpus, _ := strconv.ParseInt(o.Type[1:], 10, 64)
-		sum[o.Type[:1]+" "+p.Claims[i].Commitment] += cpus
+		commitment, _ := model.CommitmentName(p.Claims[i].Reservation)
+		sum[o.Type[:1]+" "+commitment] += cpus
 	}
 	return sum
 }
@@ -207,7 +208,7 @@ func TestCover(t *testing.T) {
 		}
 		// What the plan buys with the commitment fits what is left.
 		for _, c := range placement.Schedule(snap, placement.Options{}).Claims {
-			if c.Commitment == "" {
+			if c.Reservation == "" {
 				continue
 			}
 			cpus, _ := strconv.ParseFloat(c.Options[0].Type[1:], 64)

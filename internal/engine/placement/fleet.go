@@ -175,8 +175,8 @@ func (f *fleet) open() {
 	}
 }
 
-// chargeInFlight subtracts from the reservations what claims that are not launched yet will use. The provider does not
-// know of these claims.
+// chargeInFlight subtracts from the reservations what claims that are not launched yet will use, and from commitments too
+// what claims use that are not in the snapshot. The provider does not know of these claims.
 func (f *fleet) chargeInFlight() {
 	for _, n := range f.snap.Nodes {
 		pool := f.snap.Pool(n.Pool)
@@ -187,6 +187,12 @@ func (f *fleet) chargeInFlight() {
 		open := slices.ContainsFunc(classes, func(i int) bool { return pool.Types.Classes[i].ReservationID == "" })
 		if len(classes) > 0 && !open {
 			f.reservations.left[pool.Types.Classes[classes[0]].ReservationID]--
+		}
+	}
+	for i := range f.opts.DecidedClaims {
+		c := &f.opts.DecidedClaims[i]
+		if pool := f.snap.Pool(c.Pool); c.Reservation != "" && pool != nil && pool.Types != nil {
+			f.reservations.left[c.Reservation] -= pool.Types.UnitsOf(c.Reservation, c.Options[0].Type)
 		}
 	}
 }

@@ -23,7 +23,7 @@ type Options struct {
 	Moving []Moving
 	// AskNodes adds the verdicts of existing nodes to refusals.
 	AskNodes bool
-	// DecidedClaims are not in the snapshot: they count for the part of one type in one zone in the
+	// DecidedClaims are not in the snapshot: they count for reservations, and for the part of one type in one zone in the
 	// spot capacity, and for nothing else.
 	DecidedClaims []plan.NewClaim
 	// WorkBudget is how many evaluations a run may make (whether a group fits a node, a bin or a domain); 0 means no

@@ -7,11 +7,12 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
+	"github.com/karpenter-go/karpenter/internal/engine/plan"
 	"github.com/karpenter-go/karpenter/internal/engine/quantity"
 )
 
 // TestReservationOfTwoPools verifies (RS-4) that a reservation that one pool shows with room for three nodes, and another
-// with room for five, gets at most three in all.
+// with room for five, gets at most three in all, and none in a what-if after which these three are decided.
 func TestReservationOfTwoPools(t *testing.T) {
 	cpu := func(n int64) []quantity.Amount {
 		return []quantity.Amount{{Name: "cpu", Value: n * 1000}, {Name: "pods", Value: 10}}
@@ -31,14 +32,25 @@ func TestReservationOfTwoPools(t *testing.T) {
 				Alternatives: [][]label.Requirement{{{Key: "pool", Operator: label.In, Values: []string{pool}}}}})
 		}
 	}
-	reserved := map[string]int{}
-	p := Schedule(b.Snapshot(time.Unix(0, 0)), Options{})
-	for _, c := range p.Claims {
-		if c.Options[0].CapacityType == "reserved" {
-			reserved[c.Pool]++
-		}
-	}
+	snap := b.Snapshot(time.Unix(0, 0))
+	p := Schedule(snap, Options{})
+	reserved := reservedBy(p)
 	if len(p.Claims) != 8 || reserved["a"]+reserved["b"] != 3 {
 		t.Errorf("of %d claims, reserved are %v, want eight and three in all; refused %v", len(p.Claims), reserved, p.Refused)
 	}
+	p = Schedule(snap, Options{DecidedClaims: p.Claims})
+	if reserved := reservedBy(p); len(p.Claims) != 8 || len(reserved) > 0 {
+		t.Errorf("of %d further claims, reserved are %v, want eight and none", len(p.Claims), reserved)
+	}
+}
+
+// reservedBy counts the claims that are in a reservation first, by pool.
+func reservedBy(p *plan.Provision) map[string]int {
+	reserved := map[string]int{}
+	for i := range p.Claims {
+		if c := &p.Claims[i]; c.Options[0].CapacityType == "reserved" {
+			reserved[c.Pool]++
+		}
+	}
+	return reserved
 }

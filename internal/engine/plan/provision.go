@@ -99,8 +99,9 @@ type NewClaim struct {
 	// MinValuesRelaxed reports that the types have fewer values of some label than the pool's minValues requires, and
 	// that the policy allows it.
 	MinValuesRelaxed bool
-	// Commitment is the name of the commitment that the prices of the options are of, "" for none.
-	Commitment string
+	// Reservation is the ReservationID of the offerings that the plan counts on, of a reservation or a commitment, "" for
+	// none. It is not stored with a command.
+	Reservation string
 }
 
 // Option is an instance type of a claim with its cheapest offering.
