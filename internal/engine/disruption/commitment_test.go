@@ -1,6 +1,7 @@
 package disruption_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -66,7 +67,7 @@ func (f *committedFleet) snapshot() *model.Snapshot {
 // launch adds a machine of the claim's cheapest type, with its pods.
 func (f *committedFleet) launch(c *plan.NewClaim) {
 	f.made++
-	typeName, name := c.Options[0].Type, "n"+strconv.Itoa(f.made)
+	typeName, name := c.Options[0].Type, cmp.Or(c.Name, "n"+strconv.Itoa(f.made))
 	size := []quantity.Amount{{Name: "cpu", Value: int64(typeName[1]-'0') * 1000}, {Name: "pods", Value: 100}}
 	f.nodes = append(f.nodes, model.NodeSpec{Name: name, UID: name, Claim: name, ClaimUID: name, Pool: "p", Stage: model.Initialized,
 		Ready: true, Created: f.now, InitializedAt: f.now, Capacity: size, Allocatable: size, Labels: map[string]string{
@@ -101,10 +102,8 @@ func (f *committedFleet) settle(t *testing.T) (commands int) {
 		if len(proposal.Commands) == 0 && len(p.Claims) == 0 {
 			return commands
 		}
-		for i := range proposal.Commands {
-			f.carryOut(&proposal.Commands[i])
-			commands++
-		}
+		f.carryOut(t, proposal.Commands)
+		commands += len(proposal.Commands)
 		if round == 59 {
 			t.Fatalf("limit %d: the fleet does not come to rest: %+v", f.limit, proposal.Commands)
 		}
@@ -112,17 +111,58 @@ func (f *committedFleet) settle(t *testing.T) (commands int) {
 	return commands
 }
 
-// carryOut removes the nodes of a command: their pods are pending, and the next plan launches for them.
-func (f *committedFleet) carryOut(c *plan.Command) {
-	for i := range c.Replacements {
-		f.launch(&c.Replacements[i])
+// carryOut stores the commands, launches their replacements and removes their nodes, whose pods are pending: the next plan
+// launches for them. Each command stays correct before and after its launches.
+func (f *committedFleet) carryOut(t *testing.T, commands []plan.Command) {
+	t.Helper()
+	for i := range commands {
+		for _, c := range commands[i].Candidates {
+			f.node(c.Node).Command = commands[i].Encode()
+		}
 	}
-	for _, gone := range c.Candidates {
-		f.nodes = slices.DeleteFunc(f.nodes, func(n model.NodeSpec) bool { return n.Name == gone.Node })
-		for i := range f.pods {
-			if f.pods[i].Node == gone.Node {
-				f.pods[i].Node, f.pods[i].State = "", model.Pending
+	f.judge(t, "planned", commands)
+	existed := len(f.nodes)
+	for i := range commands {
+		for k := range commands[i].Replacements {
+			r := &commands[i].Replacements[k]
+			f.launch(r)
+			n := f.node(r.Name)
+			n.Stage, n.Requirements = model.Launching, r.Requirements
+		}
+	}
+	f.judge(t, "in flight", commands)
+	for i := range f.nodes[existed:] {
+		n := &f.nodes[existed+i]
+		n.Stage, n.Requirements = model.Initialized, nil
+	}
+	f.judge(t, "launched", commands)
+	for i := range commands {
+		for _, gone := range commands[i].Candidates {
+			f.nodes = slices.DeleteFunc(f.nodes, func(n model.NodeSpec) bool { return n.Name == gone.Node })
+			for k := range f.pods {
+				if f.pods[k].Node == gone.Node {
+					f.pods[k].Node, f.pods[k].State = "", model.Pending
+				}
 			}
+		}
+	}
+}
+
+func (f *committedFleet) node(name string) *model.NodeSpec {
+	return &f.nodes[slices.IndexFunc(f.nodes, func(n model.NodeSpec) bool { return n.Name == name })]
+}
+
+// judge checks that the commands stand, as stored.
+func (f *committedFleet) judge(t *testing.T, when string, commands []plan.Command) {
+	t.Helper()
+	judge := disruption.Judge(f.snapshot(), disruption.Options{})
+	for i := range commands {
+		stored, err := plan.DecodeCommand(commands[i].Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := judge(stored); !v.OK() {
+			t.Errorf("limit %d, %s: a command of %d is refused: %+v", f.limit, when, len(commands), v)
 		}
 	}
 }

@@ -38,6 +38,8 @@ type judgment struct {
 	replacements map[string]bool
 	// launcher is the command that launches a claim, by claim.
 	launcher map[string]string
+	// prices are those of the replacements without the candidates, by claim, nano-USD per hour.
+	prices map[string]int64
 	// destinations holds the UIDs of the claims of nodes to which commands in progress move pods. These nodes are open
 	// although pods of one command have just been bound to them; otherwise every command would wait until the pods of
 	// the others settle.
@@ -83,12 +85,26 @@ func judgeAll(snap *model.Snapshot, opts Options) *judgment {
 			j.nodes = append(j.nodes, n)
 		}
 	}
+	j.prices = j.snap.PricesWithout(j.nodes, j.launched(commands))
 	for id, v := range j.fewest() {
 		if j.against[id].OK() {
 			j.against[id] = v
 		}
 	}
 	return j
+}
+
+// launched returns the replacements as nodes, in the order of the commands.
+func (j *judgment) launched(commands []plan.Command) (nodes []*model.Node) {
+	for i := range commands {
+		for k := range commands[i].Replacements {
+			name := commands[i].Replacements[k].Name
+			if n := j.snap.Claim(name); n != nil && j.replacements[name] && j.command[n.Name] == "" {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	return nodes
 }
 
 // collect records the candidates, replacements and destinations of the commands. It returns the replacements whose pods
@@ -218,7 +234,11 @@ func (j *judgment) verdict(cmd plan.Command) plan.Verdict {
 		if n == nil {
 			return plan.Verdict{Code: plan.ReplacementChanged, Node: r.Name}
 		}
-		saving -= n.Price + j.nodePrice(r.Pool)
+		price, known := j.prices[r.Name]
+		if !known {
+			price = n.Price
+		}
+		saving -= price + j.nodePrice(r.Pool)
 	}
 	if !paid {
 		if v := j.keepsShare(c, cmd); !v.OK() {

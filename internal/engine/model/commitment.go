@@ -137,16 +137,15 @@ func (f *freezer) cover(commitments []*Commitment) map[string]*cover {
 		if n.spec.Deleting || n.spec.Claim == "" || pool == nil || pool.frozen == nil || pool.frozen.Types == nil {
 			continue
 		}
-		if c := coverOf(n.spec, pool.frozen.Types, commitments); c != nil {
+		if c := coverOf(offeringOf(n.spec), pool.frozen.Types, commitments); c != nil {
 			covers[n.spec.Name] = c
 		}
 	}
 	return covers
 }
 
-// coverOf takes what the machine needs from the commitments; nil if none covers it.
-func coverOf(spec *NodeSpec, x *TypeIndex, commitments []*Commitment) *cover {
-	at := offeringOf(spec)
+// coverOf takes what a machine of the offering needs from the commitments; nil if none covers it.
+func coverOf(at machineOffering, x *TypeIndex, commitments []*Commitment) *cover {
 	t, known := x.Lookup(at.instanceType)
 	if !known {
 		return nil
@@ -232,6 +231,39 @@ func (n *Node) pay(price int64) {
 	if n.Stage != Launching {
 		n.Price = price
 	}
+}
+
+// PricesWithout returns, by claim, the prices of the nodes, nano-USD per hour, when the machines gone have left to them
+// what they use of commitments: the nodes use it in their order. A claim in flight has the highest price that it may have.
+func (s *Snapshot) PricesWithout(gone, nodes []*Node) map[string]int64 {
+	left, prices := using(s.Commitments, -1, slices.Concat(gone, nodes)...), make(map[string]int64, len(nodes))
+	for _, n := range nodes {
+		prices[n.Claim] = n.Price
+		if pool := s.Pool(n.Pool); len(left) > 0 && pool != nil && pool.Types != nil {
+			prices[n.Claim] = n.priceWith(pool.Types, left)
+		}
+	}
+	return prices
+}
+
+// priceWith returns the price of the node with what is left of commitments, and takes what the node uses.
+func (n *Node) priceWith(x *TypeIndex, left []*Commitment) (highest int64) {
+	at, types, listed := offeringOf(n.NodeSpec), n.Types, n.Price
+	if n.Stage != Launching {
+		types = []string{at.instanceType}
+		if t, known := x.Lookup(at.instanceType); known {
+			listed = x.PriceOf(t, at.zone, at.capacityType)
+		}
+	}
+	for _, name := range types {
+		price := listed
+		if c := coverOf(machineOffering{name, at.zone, at.capacityType}, x, using(left, 1)); c != nil {
+			price = c.price
+		}
+		highest = max(highest, price)
+	}
+	coverOf(at, x, left)
+	return highest
 }
 
 // PinCommitment narrows the row to nodes that are bought with the commitment of the ID, or with none if it is not one.

@@ -44,7 +44,7 @@ func (s *Snapshot) future(pool *Pool, spec NodeSpec, set bitset.Set) *Node {
 	n.Used = make(quantity.Vector, len(s.Resources))
 	n.weigh()
 	n.price(x, set)
-	if n.cover = coverOf(&spec, x, using(s.Commitments, 1)); n.cover != nil {
+	if n.cover = coverOf(offeringOf(&spec), x, using(s.Commitments, 1)); n.cover != nil {
 		n.pay(n.cover.price)
 	}
 	return n
