@@ -45,8 +45,8 @@ func (p *Provider) Launch(ctx context.Context, claim *karpv1.NodeClaim) (*cloud.
 	}
 	// 2. Launch.
 	order := p.order(claim, class, offered, facts)
-	if order.Partitioned, err = partitioned(ctx, p.opts.Client, claim, order.Placement); err != nil {
-		return nil, err
+	order.Partition = func(among []int) int {
+		return p.partitions.emptiest(context.WithoutCancel(ctx), p.opts.Client, order, among)
 	}
 	machine, err := p.launchOrder(ctx, order)
 	p.refused()

@@ -1,11 +1,16 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -48,24 +53,51 @@ func placementFrom(found *discovery.PlacementGroup, l *launch.Launcher) instance
 	return group
 }
 
-// partitioned returns the number of claims by partition of a placement group, without those that are being deleted. It
-// is nil unless the claim allows some of the partitions only, so that one has to be chosen.
-func partitioned(ctx context.Context, api client.Client, claim *karpv1.NodeClaim, group instance.PlacementGroup) (map[int]int, error) {
-	if _, restricted := cloud.NeedOf(claim).Labels[awsv1.LabelPlacementGroupPartition]; !restricted || group.Partitions == 0 {
-		return nil, nil
+// partitions has the partitions that were requested for claims. The labels of claims show them when EC2 shows the
+// machine. The zero value is empty, and that of a new process.
+type partitions struct {
+	mu        sync.Mutex
+	requested map[types.UID]partition
+}
+
+type partition struct {
+	group  string
+	number int
+}
+
+// emptiest returns the one of several partitions that has the fewest claims, without those that are being deleted. A claim
+// keeps the partition that was requested for it before, if that is among them.
+func (p *partitions) emptiest(ctx context.Context, api client.Client, order *launch.Order, among []int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of, group := order.Claim.UID, order.Placement.ID
+	if before := p.requested[of]; before.group == group && slices.Contains(among, before.number) {
+		return before.number
 	}
 	var claims karpv1.NodeClaimList
-	if err := api.List(ctx, &claims, client.MatchingLabels{awsv1.LabelPlacementGroupID: group.ID}); err != nil {
-		return nil, fmt.Errorf("listing the claims in placement group %s: %w", group.ID, err)
+	if err := api.List(ctx, &claims, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "claims cannot be listed: the first partition is requested", "nodeClaim", order.Claim.Name)
+		return among[0]
 	}
-	numbers := map[int]int{}
+	left, claimed := map[types.UID]partition{}, map[partition]int{}
 	for i := range claims.Items {
-		if claims.Items[i].DeletionTimestamp.IsZero() {
-			n, _ := strconv.Atoi(claims.Items[i].Labels[awsv1.LabelPlacementGroupPartition]) // 0 as long as it is not known
-			numbers[n]++
+		c := &claims.Items[i]
+		if !c.DeletionTimestamp.IsZero() {
+			continue
 		}
+		number, _ := strconv.Atoi(c.Labels[awsv1.LabelPlacementGroupPartition])
+		in := partition{c.Labels[awsv1.LabelPlacementGroupID], number}
+		if requested, has := p.requested[c.UID]; has && number == 0 {
+			in, left[c.UID] = requested, requested
+		}
+		claimed[in]++
 	}
-	return numbers, nil
+	least := slices.MinFunc(among, func(a, b int) int {
+		return cmp.Compare(claimed[partition{group, a}], claimed[partition{group, b}])
+	})
+	left[of] = partition{group, least}
+	p.requested = left
+	return least
 }
 
 // Registering implements cloud.Registrar: a machine in a partition that EC2 chose gets the label when EC2 shows its

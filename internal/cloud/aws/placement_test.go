@@ -3,9 +3,11 @@ package aws
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,6 +118,30 @@ func TestPartitionGroup(t *testing.T) {
 		if m.Claim == "pinned" && placementLabels(m.Labels) != id+" 6" {
 			t.Errorf("the pinned machine is read with %q", placementLabels(m.Labels))
 		}
+	}
+}
+
+// Claims whose partition is not known yet count for the one that was requested for them, also if they are launched together.
+func TestPartitionsInFlight(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	w.place(t, awssim.PlacementGroup{Name: "racks", Strategy: "partition", Partitions: 7})
+	p := w.provider(t)
+	var all sync.WaitGroup
+	for n := range 5 {
+		claim := w.claim(t, "c"+strconv.Itoa(n), append(onDemandIn("us-east-1a"), partitionIn("1", "2", "3"))...)
+		all.Go(func() {
+			if _, err := p.Launch(t.Context(), claim); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	in := map[int]int{}
+	for _, i := range w.sim.Instances() {
+		in[i.Partition]++
+	}
+	if diff := cmp.Diff([]int{1, 2, 2}, slices.Sorted(maps.Values(in))); diff != "" {
+		t.Errorf("the partitions have %v -want +got:\n%s", in, diff)
 	}
 }
 
@@ -322,6 +348,12 @@ func TestRefusedPartition(t *testing.T) {
 		t.Error("the refused partition is tried again at once")
 	}
 	w.launched(t, p, "any", onDemandIn("us-east-1a")...)
+	other := w.launched(t, p, "other", append(onDemandIn("us-east-1a"), partitionIn("2", "3"))...)
+	labels, err := p.Registering(t.Context(), other)
+	check(t, err)
+	if got := labels[awsv1.LabelPlacementGroupPartition]; got != "3" {
+		t.Errorf("of partition 2, which is refused, and 3, partition %q is requested", got)
+	}
 	w.clock.skip(10 * time.Minute)
 	if got := offered(); got != "any:true" {
 		t.Errorf("after the refusal has expired: %s", got)

@@ -123,6 +123,7 @@ type Provider struct {
 	windows     *instance.WindowsPrices
 	memory      *instance.Memory
 	catalogs    *catalogCache
+	partitions  partitions
 	// reported is the version of unavailable and reserved, together, for which Changed was last called.
 	reported atomic.Uint64
 	// recountFailed has when the counts of a class's reservations could not be read (time.Time), by the class's UID.

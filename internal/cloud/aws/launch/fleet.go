@@ -35,7 +35,7 @@ func newPlan(o *Order, region string) (*plan, error) {
 		return nil, err
 	}
 	if s.Placement = o.Placement; s.Placement.ID != "" {
-		if s.Partition, err = o.partition(s.Tenancy); err != nil {
+		if s.Partition, err = o.partition(&s); err != nil {
 			return nil, err
 		}
 		s.Ways = oncePerPlace(s.Ways, s.Partition)

@@ -26,10 +26,10 @@ type Order struct {
 	// OpenReservations lets EC2 start the machines in open capacity reservations that match them, which is EC2's
 	// default. Otherwise they use none.
 	OpenReservations bool
-	// Placement is the placement group of the class, which Types are for. Partitioned is the number of its machines by
-	// partition.
-	Placement   instance.PlacementGroup
-	Partitioned map[int]int
+	// Placement is the placement group of the class, which Types are for. Partition returns the one of several partitions
+	// to request. The first is requested if it is nil.
+	Placement instance.PlacementGroup
+	Partition func(among []int) int
 }
 
 // Subnets selects subnets and tracks their free addresses.

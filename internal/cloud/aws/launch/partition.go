@@ -18,12 +18,12 @@ import (
 )
 
 // partition returns the partition of the placement group that is requested for the order: 0 if EC2 balances, because
-// the claim allows all of them or the group has none; otherwise the allowed one with the fewest machines. The error is
-// a *cloud.InsufficientCapacityError.
-func (o *Order) partition(tenancy string) (int, error) {
+// the claim allows all of them or the group has none; otherwise one of those that the claim allows and the selection has
+// an offering in. The error is a *cloud.InsufficientCapacityError.
+func (o *Order) partition(s *Selection) (int, error) {
 	group := o.Placement
 	switch {
-	case group.Strategy == catalog.StrategySpread && tenancy == awsv1.TenancyDedicated:
+	case group.Strategy == catalog.StrategySpread && s.Tenancy == awsv1.TenancyDedicated:
 		return 0, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("spread placement group %s takes no instances with the "+
 			"tenancy dedicated", group.ID)}
 	case group.Partitions == 0:
@@ -31,30 +31,40 @@ func (o *Order) partition(tenancy string) (int, error) {
 	}
 	wanted, restricted := cloud.NeedOf(o.Claim).Labels[awsv1.LabelPlacementGroupPartition]
 	most := group.Partitions
-	if tenancy == awsv1.TenancyDedicated {
+	if s.Tenancy == awsv1.TenancyDedicated {
 		most = min(most, instance.DedicatedPartitions)
 	}
-	var allowed []int
+	var allowed, open []int
 	for n := 1; n <= most; n++ {
-		if !restricted || wanted.Has(strconv.Itoa(n)) {
-			allowed = append(allowed, n)
+		if restricted && !wanted.Has(strconv.Itoa(n)) {
+			continue
+		}
+		allowed = append(allowed, n)
+		if slices.ContainsFunc(s.Ways, inPartition(n)) {
+			open = append(open, n)
 		}
 	}
 	switch {
-	case len(allowed) == 0:
-		return 0, &cloud.InsufficientCapacityError{Message: fmt.Sprintf(
-			"placement group %s has %d partitions for instances with the tenancy %s, and the claim's requirement on %s allows none of them",
-			group.ID, most, tenancy, awsv1.LabelPlacementGroupPartition)}
 	case len(allowed) == group.Partitions && len(allowed) > 1:
 		return 0, nil
+	case len(open) == 0:
+		return 0, &cloud.InsufficientCapacityError{Message: fmt.Sprintf("placement group %s has %d partitions for instances with the "+
+			"tenancy %s, and none of them is available that the claim's requirement on %s allows",
+			group.ID, most, s.Tenancy, awsv1.LabelPlacementGroupPartition)}
+	case len(open) == 1 || o.Partition == nil:
+		return open[0], nil
 	}
-	least := allowed[0]
-	for _, n := range allowed {
-		if o.Partitioned[n] < o.Partitioned[least] {
-			least = n
-		}
+	return o.Partition(open), nil
+}
+
+// inPartition returns whether an offering has room in a partition, as far as it is known.
+func inPartition(number int) func(cloud.Choice) bool {
+	value := strconv.Itoa(number)
+	return func(c cloud.Choice) bool {
+		return !slices.ContainsFunc(c.Offering.Requirements, func(r cloud.Requirement) bool {
+			return r.Key == awsv1.LabelPlacementGroupPartition && !slices.Contains(r.Values, value)
+		})
 	}
-	return least, nil
 }
 
 // placement returns the placement in a launch template.
@@ -98,13 +108,11 @@ func labelPlaced(labels map[string]string, placement *ec2types.Placement) {
 // and capacity type: the overrides of a fleet have no partition.
 func oncePerPlace(ways []cloud.Choice, partition int) []cloud.Choice {
 	type place struct{ typeName, zone, capacityType string }
-	seen := map[place]bool{}
+	seen, inside := map[place]bool{}, inPartition(partition)
 	return keep(ways, func(c cloud.Choice) bool {
 		at := place{c.Type.Name, c.Offering.Zone, c.Offering.CapacityType}
-		for _, r := range c.Offering.Requirements {
-			if r.Key == awsv1.LabelPlacementGroupPartition && partition != 0 && !slices.Contains(r.Values, strconv.Itoa(partition)) {
-				return false
-			}
+		if partition != 0 && !inside(c) {
+			return false
 		}
 		first := !seen[at]
 		seen[at] = true
