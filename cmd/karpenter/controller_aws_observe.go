@@ -116,9 +116,13 @@ func (w *wiring) observeAWS(m *telemetry.AWS) aws.Observer {
 			}
 			m.UserData.WithLabelValues(class).Set(float64(bytes))
 		},
-		Shifted: func(zone, zoneID string, since time.Duration) {
-			m.ZoneShifted.WithLabelValues(zone, zoneID).Set(min(1, since.Seconds()))
-			m.ZonalShiftAge.WithLabelValues(zone, zoneID).Set(since.Seconds())
+		Shifted: func(zones []aws.ZoneShift) {
+			m.ZoneShifted.Reset()
+			m.ZonalShiftAge.Reset()
+			for _, z := range zones {
+				m.ZoneShifted.WithLabelValues(z.Zone, z.ZoneID).Set(min(1, z.Since.Seconds()))
+				m.ZonalShiftAge.WithLabelValues(z.Zone, z.ZoneID).Set(z.Since.Seconds())
+			}
 		},
 		Reservations: func(list []instance.CountedReservation) {
 			m.Reservations.Reset()

@@ -106,9 +106,15 @@ type Observer struct {
 	Reservations func([]instance.CountedReservation)
 	// Disrupted receives a claim that is deleted because of an interruption.
 	Disrupted func(claim *karpv1.NodeClaim, kind interruption.Kind)
-	// Shifted receives, on the leader, for each zone of the classes how long traffic has been shifted away from it, 0 if
-	// it is not. It may be nil.
-	Shifted func(zone, zoneID string, since time.Duration)
+	// Shifted receives, on the leader, all zones of the classes. It may be nil.
+	Shifted func([]ZoneShift)
+}
+
+// ZoneShift is a zone, and how long traffic has been shifted away from it: 0 if it is not.
+type ZoneShift struct {
+	// Zone is its name, such as us-east-1a, and ZoneID its ID, such as use1-az1.
+	Zone, ZoneID string
+	Since        time.Duration
 }
 
 // Provider is a cloud.Provider, cloud.DriftDetector and cloud.Repairer. SetupWithManager registers its loops.

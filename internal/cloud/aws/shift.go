@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
@@ -42,8 +44,11 @@ type shifts struct {
 	mu sync.Mutex
 	// began holds the starts of the shifts in the last answer, by zone ID.
 	began map[string]time.Time
-	// announced are the zone IDs of the shifts that pools have events about. It is nil before the first announcement.
+
+	// announced and untold are used by announce alone. announced are the zone IDs of the shifts that pools have events
+	// about; it is nil before the first announcement. untold are the pools, by zone ID, whose class could not be read then.
 	announced map[string]bool
+	untold    map[string][]string
 }
 
 func newShifts(p *Provider) *shifts {
@@ -99,36 +104,48 @@ func (s *shifts) rounds(log logr.Logger) *upkeep.Rounds {
 			"zonal shifts are read again")}
 }
 
-// announce emits events on the pools that may buy in a zone when a shift of it begins or ends, and reports every zone.
-// A shift that is older than the leader is announced already, unless it has begun just before.
+// announce emits events on the pools that may buy in a zone when a shift of it begins or ends, and reports every zone. If
+// the class of a pool cannot be read, its event is emitted by a later call, and those of other pools are not repeated. A shift that is older than the leader is announced already, unless it has begun just before.
 func (s *shifts) announce(ctx context.Context) error {
 	zones, err := s.zones(ctx)
 	if err != nil {
 		return err
 	}
-	now, active := s.p.opts.Clock.Now(), map[string]bool{}
+	var pools karpv1.NodePoolList
+	if err := s.p.opts.Client.List(ctx, &pools); err != nil {
+		return fmt.Errorf("listing the pools: %w", err)
+	}
 	s.mu.Lock()
-	began, first := maps.Clone(s.began), s.announced == nil
+	began := maps.Clone(s.began)
 	s.mu.Unlock()
+	now, first := s.p.opts.Clock.Now(), s.announced == nil
+	active, untold := map[string]bool{}, map[string][]string{}
+	var list []ZoneShift
+	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(zones)) {
 		since := time.Duration(0)
 		if !s.p.unavailable.Shifted(id).IsZero() {
 			active[id], since = true, max(now.Sub(began[id]), time.Second)
 		}
-		if s.p.opts.Observer.Shifted != nil {
-			s.p.opts.Observer.Shifted(zones[id], id, since)
+		list = append(list, ZoneShift{Zone: zones[id], ZoneID: id, Since: since})
+		due := func(pool string) bool { return slices.Contains(s.untold[id], pool) }
+		if active[id] != s.announced[id] && !(first && since > announcedBefore) {
+			logr.FromContextOrDiscard(ctx).Info("zonal shift", "zone", zones[id], "zoneID", id, "active", active[id])
+			due = func(string) bool { return true }
 		}
-		if active[id] == s.announced[id] || first && since > announcedBefore {
-			continue
-		}
-		if err := s.tell(ctx, zones[id], id, active[id]); err != nil {
-			return err
+		for i := range pools.Items {
+			if pool := &pools.Items[i]; due(pool.Name) {
+				if err := s.tell(ctx, pool, zones[id], id, active[id]); err != nil {
+					untold[id], errs = append(untold[id], pool.Name), append(errs, err)
+				}
+			}
 		}
 	}
-	s.mu.Lock()
-	s.announced = active
-	s.mu.Unlock()
-	return nil
+	s.announced, s.untold = active, untold
+	if s.p.opts.Observer.Shifted != nil {
+		s.p.opts.Observer.Shifted(list)
+	}
+	return errors.Join(errs...)
 }
 
 // zones returns the names of the zones in which classes have subnets, by ID.
@@ -148,37 +165,38 @@ func (s *shifts) zones(ctx context.Context) (map[string]string, error) {
 	return names, nil
 }
 
-// tell logs that a shift has begun or ended, and emits an event on each pool that may buy in the zone.
-func (s *shifts) tell(ctx context.Context, zone, id string, active bool) error {
+// tell emits an event that a shift has begun or ended on a pool that may buy in the zone.
+func (s *shifts) tell(ctx context.Context, pool *karpv1.NodePool, zone, id string, active bool) error {
+	if buys, err := s.buysIn(ctx, pool, zone, id); !buys || err != nil {
+		return err
+	}
 	event := interruption.Event{Reason: reasonShiftCleared,
 		Message: fmt.Sprintf("Zonal shift ended: offerings in zone %s (%s) are available for this NodePool again", zone, id)}
 	if active {
 		event = interruption.Event{Reason: reasonShiftActive, Warning: true,
 			Message: fmt.Sprintf("Zonal shift detected: offerings in zone %s (%s) are unavailable for this NodePool", zone, id)}
 	}
-	var pools karpv1.NodePoolList
-	if err := s.p.opts.Client.List(ctx, &pools); err != nil {
-		return fmt.Errorf("listing the pools: %w", err)
-	}
-	logr.FromContextOrDiscard(ctx).Info("zonal shift", "zone", zone, "zoneID", id, "active", active)
-	for i := range pools.Items {
-		if pool := &pools.Items[i]; s.p.opts.Selection.Admits(pool.Labels) && s.p.buysIn(ctx, pool, zone, id) {
-			s.p.opts.Observer.Event(pool, event)
-		}
-	}
+	s.p.opts.Observer.Event(pool, event)
 	return nil
 }
 
-// buysIn reports whether the pool's requirements and the subnets of its class allow the zone.
-func (p *Provider) buysIn(ctx context.Context, pool *karpv1.NodePool, zone, id string) bool {
-	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
+// buysIn reports whether this controller manages the pool, and its requirements and the subnets of its class allow the
+// zone. The error is that the class cannot be read.
+func (s *shifts) buysIn(ctx context.Context, pool *karpv1.NodePool, zone, id string) (bool, error) {
+	if !s.p.opts.Selection.Admits(pool.Labels) {
+		return false, nil
+	}
+	class, err := s.p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
+	if other := new(cloud.NodeClassNotReadyError); errors.Is(err, cloud.ErrNotFound) || errors.As(err, &other) {
+		return false, nil
+	}
 	if err != nil || !slices.ContainsFunc(class.Status.Subnets, func(s awsv1.Subnet) bool { return s.ZoneID == id }) {
-		return false
+		return false, err
 	}
 	need := needOf(pool)
 	allows := func(key, value string) bool {
 		values, restricted := need.Labels[key]
 		return !restricted || values.Has(value)
 	}
-	return allows(corev1.LabelTopologyZone, zone) && allows(awsv1.LabelZoneID, id)
+	return allows(corev1.LabelTopologyZone, zone) && allows(awsv1.LabelZoneID, id), nil
 }

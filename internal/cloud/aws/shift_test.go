@@ -11,10 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/interruption"
@@ -22,17 +20,19 @@ import (
 )
 
 // shifting returns a provider that follows zonal shifts, as a leader, and what it has announced.
-func (w *world) shifting(t *testing.T) (p *Provider, told *[]string) {
+func (w *world) shifting(t *testing.T, change ...func(*Options)) (p *Provider, told *[]string) {
 	told = &[]string{}
-	p = w.provider(t, func(o *Options) {
+	p = w.provider(t, append(change, func(o *Options) {
 		o.ZonalShift = true
 		o.Observer.Event = func(object client.Object, e interruption.Event) {
 			*told = append(*told, fmt.Sprintf("%s %s warning=%t: %s", object.GetName(), e.Reason, e.Warning, e.Message))
 		}
-		o.Observer.Shifted = func(_, id string, since time.Duration) {
-			*told = append(*told, fmt.Sprintf("metric %s %t", id, since > 0))
+		o.Observer.Shifted = func(zones []ZoneShift) {
+			for _, z := range zones {
+				*told = append(*told, fmt.Sprintf("metric %s %t", z.ZoneID, z.Since > 0))
+			}
 		}
-	})
+	})...)
 	return p, told
 }
 
@@ -163,32 +163,38 @@ func TestZonalShiftAnswers(t *testing.T) {
 	expect("not registered")
 }
 
+// storePool creates a pool of the class in the API.
+func (w *world) storePool(t *testing.T, name, class string, requirements ...karpv1.Requirement) {
+	t.Helper()
+	pool := poolOf(class)
+	pool.Name, pool.Spec.Template.Spec.Requirements = name, requirements
+	check(t, w.api.Create(t.Context(), pool))
+}
+
+// eventsOf returns what was announced without metrics.
+func eventsOf(told []string) (events []string) {
+	for _, line := range told {
+		if !strings.HasPrefix(line, "metric") {
+			events = append(events, line)
+		}
+	}
+	return events
+}
+
 // TestZonalShiftAnnounced checks that each pool that may buy in the zone has one event per transition, also with two
 // leaders.
 func TestZonalShiftAnnounced(t *testing.T) {
 	w := newWorld(t, "m5.large")
-	pool := func(name, class string, requirements ...karpv1.Requirement) {
-		p := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		p.Spec.Template.Spec.NodeClassRef = karpv1.NodeClassReference{Group: awsv1.Group, Kind: awsv1.Kind, Name: class}
-		p.Spec.Template.Spec.Requirements = requirements
-		check(t, w.api.Create(t.Context(), p))
-	}
-	pool("any", "default")
-	pool("elsewhere", "default", karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: "NotIn", Values: []string{"us-east-1a"}})
-	pool("unready", "unready")
+	w.storePool(t, "any", "default")
+	w.storePool(t, "elsewhere", "default", karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: "NotIn", Values: []string{"us-east-1a"}})
+	w.storePool(t, "unready", "unready")
 	p, told := w.shifting(t)
 	announced := func(p *Provider, told *[]string, want ...string) {
 		t.Helper()
 		*told = nil
 		check(t, p.shifts.refresh(t.Context()))
 		check(t, p.shifts.announce(t.Context()))
-		var events []string
-		for _, line := range *told {
-			if !strings.HasPrefix(line, "metric") {
-				events = append(events, line)
-			}
-		}
-		if diff := cmp.Diff(want, events); diff != "" {
+		if diff := cmp.Diff(want, eventsOf(*told)); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	}
