@@ -16,7 +16,7 @@ import (
 // PlacementGroup is the placement group that a class selects.
 // https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_PlacementGroup.html
 type PlacementGroup struct {
-	ID, Name, ARN string
+	ID, ARN string
 	// Strategy is cluster, partition or spread.
 	Strategy string
 	// Partitions is the number of partitions, 0 with another strategy.
@@ -29,7 +29,7 @@ type PlacementGroup struct {
 type Placements struct {
 	api   EC2API
 	calls *Caller
-	opts  Options
+	now   func() time.Time
 	found *cache[awsv1.PlacementGroupSelector, *PlacementGroup]
 
 	mu sync.Mutex
@@ -50,8 +50,8 @@ const (
 	codeNoPlacement = "InvalidPlacementGroup.Unknown"
 )
 
-func newPlacements(api EC2API, calls *Caller, opts Options) *Placements {
-	return &Placements{api: api, calls: calls, opts: opts, found: newCache[awsv1.PlacementGroupSelector, *PlacementGroup](opts.Now),
+func newPlacements(api EC2API, calls *Caller, now func() time.Time) *Placements {
+	return &Placements{api: api, calls: calls, now: now, found: newCache[awsv1.PlacementGroupSelector, *PlacementGroup](now),
 		last: map[awsv1.PlacementGroupSelector]lastPlacement{}}
 }
 
@@ -67,7 +67,7 @@ func (p *Placements) Find(ctx context.Context, class *awsv1.EC2NodeClass) (*Plac
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.opts.Now()
+	now := p.now()
 	if err == nil {
 		p.last[selector] = lastPlacement{group, now}
 		return group, nil
@@ -113,8 +113,8 @@ func (p *Placements) describe(ctx context.Context, selector awsv1.PlacementGroup
 		read := &out.PlacementGroups[i]
 		named := value(read.GroupId) == selector.ID || selector.ID == "" && value(read.GroupName) == selector.Name
 		if sieve.Keep(named && read.State == ec2types.PlacementGroupStateAvailable, value(read.GroupId)) {
-			return &PlacementGroup{ID: value(read.GroupId), Name: value(read.GroupName), ARN: value(read.GroupArn),
-				Strategy: string(read.Strategy), Partitions: int(value(read.PartitionCount)), SpreadLevel: string(read.SpreadLevel)}, nil
+			return &PlacementGroup{ID: value(read.GroupId), ARN: value(read.GroupArn), Strategy: string(read.Strategy),
+				Partitions: int(value(read.PartitionCount)), SpreadLevel: string(read.SpreadLevel)}, nil
 		}
 	}
 	return nil, nil

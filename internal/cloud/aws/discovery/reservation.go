@@ -28,7 +28,7 @@ type Reservation struct {
 	Tenancy string
 	// unusable is why no instance of a class can use it, as far as that does not depend on the class.
 	unusable string
-	// platform is empty if EC2 does not report it. group is the name of a placement group.
+	// platform is empty if EC2 does not report it. group is the ARN of a placement group.
 	platform, group string
 }
 
@@ -48,11 +48,14 @@ type Reservations struct {
 	calls *Caller
 	now   func() time.Time
 	found *cache[string, FoundReservations] // by query
+	// placements finds the groups of classes.
+	placements *Placements
 }
 
 // NewReservations returns a Reservations without results.
 func NewReservations(api EC2API, calls *Caller, now func() time.Time) *Reservations {
-	return &Reservations{api: api, calls: calls, now: now, found: newCache[string, FoundReservations](now)}
+	return &Reservations{api: api, calls: calls, now: now, found: newCache[string, FoundReservations](now),
+		placements: newPlacements(api, calls, now)}
 }
 
 const (
@@ -82,7 +85,13 @@ func (r *Reservations) find(ctx context.Context, class *awsv1.EC2NodeClass, life
 	if err != nil {
 		return FoundReservations{}, fmt.Errorf("finding the capacity reservations of EC2NodeClass %q: %w", class.Name, err)
 	}
-	return found.usableBy(class), nil
+	var group string
+	if slices.ContainsFunc(found.List, func(one Reservation) bool { return one.group != "" }) {
+		if placement, _ := r.placements.Find(ctx, class); placement != nil { // the condition PlacementGroupReady has the error
+			group = placement.ARN
+		}
+	}
+	return found.usableBy(class, group), nil
 }
 
 // ByID returns those of the capacity reservations with the given IDs that are active, whether a class selects them or
@@ -197,10 +206,8 @@ func reservationFrom(read *ec2types.CapacityReservation) Reservation {
 		OwnerID: value(read.OwnerId), InstanceMatchCriteria: string(read.InstanceMatchCriteria), Interruptible: value(read.Interruptible),
 		ReservationType: cmp.Or(string(read.ReservationType), awsv1.ReservationTypeDefault),
 	}, Available: int(value(read.AvailableInstanceCount)), Total: int(value(read.TotalInstanceCount)),
-		Tenancy: cmp.Or(string(read.Tenancy), awsv1.TenancyDefault), platform: string(read.InstancePlatform)}
-	if arn := value(read.PlacementGroupArn); arn != "" {
-		one.group = arn[strings.LastIndex(arn, "/")+1:]
-	}
+		Tenancy: cmp.Or(string(read.Tenancy), awsv1.TenancyDefault), platform: string(read.InstancePlatform),
+		group: value(read.PlacementGroupArn)}
 	if read.EndDate != nil {
 		one.EndTime = &metav1.Time{Time: *read.EndDate}
 	}
@@ -217,12 +224,13 @@ func reservationFrom(read *ec2types.CapacityReservation) Reservation {
 	return one
 }
 
-// usableBy separates the reservations that no machine of the class can use from the others.
-func (f FoundReservations) usableBy(class *awsv1.EC2NodeClass) FoundReservations {
+// usableBy separates the reservations that no machine of the class can use from the others. group is the ARN of the class's
+// placement group, empty if it has none.
+func (f FoundReservations) usableBy(class *awsv1.EC2NodeClass, group string) FoundReservations {
 	all := f.List
 	f.List, f.Unusable = nil, nil
 	for i := range all {
-		if why := all[i].excludes(class); why != "" {
+		if why := all[i].excludes(class, group); why != "" {
 			f.Unusable = append(f.Unusable, all[i].ID+" "+why)
 		} else {
 			f.List = append(f.List, all[i])
@@ -232,14 +240,10 @@ func (f FoundReservations) usableBy(class *awsv1.EC2NodeClass) FoundReservations
 }
 
 // excludes returns why no machine of the class can use the reservation, or an empty string.
-func (r *Reservation) excludes(class *awsv1.EC2NodeClass) string {
+func (r *Reservation) excludes(class *awsv1.EC2NodeClass, group string) string {
 	platform := string(ec2types.CapacityReservationInstancePlatformLinuxUnix)
 	if class.Family().Windows() {
 		platform = string(ec2types.CapacityReservationInstancePlatformWindows)
-	}
-	group := ""
-	if s := class.Spec.PlacementGroupSelector; s != nil {
-		group = s.Name
 	}
 	switch {
 	case r.unusable != "":

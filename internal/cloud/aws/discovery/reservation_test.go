@@ -90,10 +90,12 @@ func TestReservationTerms(t *testing.T) {
 func TestUnusableReservations(t *testing.T) {
 	within(t, awssim.Options{}, Kubernetes{}, func(ctx context.Context, w *world) {
 		tags := map[string]string{"team": "a"}
+		near := w.AWS.AddPlacementGroup(awssim.PlacementGroup{Name: "near", Strategy: "cluster"})
+		w.AWS.AddPlacementGroup(awssim.PlacementGroup{Name: "other", Strategy: "cluster"})
 		ids := w.reserved(map[string]awssim.CapacityReservation{
 			"usable": {Tags: tags}, "windows": {Tags: tags, Platform: "Windows"},
 			"outpost": {Tags: tags, OutpostARN: "arn:aws:outposts:us-east-1:111122223333:outpost/op-1"},
-			"group":   {Tags: tags, GroupARN: "arn:aws:ec2:us-east-1:111122223333:placement-group/racks"},
+			"group":   {Tags: tags, GroupARN: "arn:aws:ec2:us-east-1:111122223333:placement-group/near"},
 			"ended":   {Tags: tags, State: "expired"}, "dedicated": {Tags: tags, Tenancy: "dedicated"},
 		})
 		term := awsv1.CapacityReservationSelectorTerm{Tags: tags}
@@ -104,9 +106,15 @@ func TestUnusableReservations(t *testing.T) {
 		}{
 			"plain": {nil, map[string]bool{"usable": true, "dedicated": true}, 3},
 			"in the group": {func(s *awsv1.EC2NodeClassSpec) {
-				s.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "racks"}
+				s.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "near"}
 			},
 				map[string]bool{"usable": true, "dedicated": true, "group": true}, 2},
+			"in the group, by id": {func(s *awsv1.EC2NodeClassSpec) { s.PlacementGroupSelector = &awsv1.PlacementGroupSelector{ID: near} },
+				map[string]bool{"usable": true, "dedicated": true, "group": true}, 2},
+			"in another group": {func(s *awsv1.EC2NodeClassSpec) {
+				s.PlacementGroupSelector = &awsv1.PlacementGroupSelector{Name: "other"}
+			},
+				map[string]bool{"usable": true, "dedicated": true}, 3},
 			"windows": {func(s *awsv1.EC2NodeClassSpec) { s.AMISelectorTerms[0].Alias = "windows2022@latest" }, map[string]bool{"windows": true}, 4},
 		} {
 			class := selecting(term)

@@ -147,15 +147,15 @@ func New(clients Clients, kubernetes Kubernetes, opts Options) (*Sources, error)
 	calls := &Caller{Timeout: opts.Timeout, Now: opts.Now, Observe: opts.Observe, Unasked: opts.Unasked}
 	addresses := NewAddresses(opts.Now, max(5*time.Minute, opts.Lifetimes.Subnets+4*time.Minute), opts.Refused)
 	cluster := newCluster(clients.EKS, kubernetes, calls, opts)
+	reservations := NewReservations(clients.EC2, calls, opts.Now)
 	return &Sources{
 		Subnets:   newSubnets(clients.EC2, addresses, calls, opts),
 		Groups:    newGroups(clients.EC2, calls, opts),
 		Images:    newImages(clients.EC2, newParameters(clients.SSM, calls, opts), calls, opts),
 		Profiles:  newProfiles(clients.IAM, calls, opts),
 		Cluster:   cluster,
-		Addresses: addresses, Reservations: NewReservations(clients.EC2, calls, opts.Now),
-		Placements: newPlacements(clients.EC2, calls, opts),
-		Calls:      calls,
+		Addresses: addresses, Reservations: reservations, Placements: reservations.placements,
+		Calls: calls,
 	}, nil
 }
 
