@@ -216,8 +216,8 @@ func (x *TypeIndex) Cheapest(t int, classes []int) int {
 	return best
 }
 
-// Largest returns, per resource, the most that one of the types has, and if priced is set the highest price, nano-USD per
-// hour, of one of them in the offerings that the row admits.
+// Largest returns, per resource, the most that one of the types has, and if priced is set the highest list price, nano-USD
+// per hour, of one of them in the offerings that the row admits.
 func (x *TypeIndex) Largest(row label.Row, types bitset.Set, priced bool) (total quantity.Vector, price int64) {
 	for t := range types.All() {
 		total = total.Raise(x.Total[t])
@@ -228,8 +228,8 @@ func (x *TypeIndex) Largest(row label.Row, types bitset.Set, priced bool) (total
 	_, classes := x.Offered(row)
 	for t := range types.All() {
 		for _, i := range classes {
-			if p := x.Classes[i].Price[t]; p != NoPrice {
-				price = max(price, p)
+			if x.Classes[i].Price[t] != NoPrice {
+				price = max(price, x.ListPrice(t, i))
 			}
 		}
 	}
@@ -265,6 +265,16 @@ func (x *TypeIndex) PriceOf(t int, zone, capacityType string) int64 {
 		}
 	}
 	return 0
+}
+
+// ListPrice returns the price of a type in the class, nano-USD per hour; in one of a commitment, what the type costs there
+// without it. Limits count this price: whether a commitment covers a node is known once it exists.
+func (x *TypeIndex) ListPrice(t, class int) int64 {
+	c := &x.Classes[class]
+	if c.Units == 0 {
+		return c.Price[t]
+	}
+	return x.PriceOf(t, c.Zone, c.CapacityType)
 }
 
 func newTypeIndex(in *interner, catalog *Catalog) *TypeIndex {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	lowerbound "github.com/karpenter-go/karpenter/internal/engine/bound"
+	"github.com/karpenter-go/karpenter/internal/engine/guard"
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
 	"github.com/karpenter-go/karpenter/internal/engine/placement"
@@ -27,6 +28,8 @@ type fleetOf struct {
 	nodes  []model.NodeSpec
 	pods   int
 	others int64 // price of type a per vCPU
+	most   int64 // limit of the pool, in nano-USD per hour; 0 for none
+	flat   bool  // the commitment is at 0.01 USD per hour for each machine
 }
 
 const bPerCPU = model.Nano / 10
@@ -52,6 +55,9 @@ func (f *fleetOf) catalog() *model.Catalog {
 				if family == "b" && f.limit > 0 {
 					o.Requirements = []label.Requirement{in(model.FieldCommitment, "plan")}
 					o.ReservationID, o.Price, o.Limit, o.Units = model.CommitmentID(0, "plan"), price/2, f.limit, cpus*1000
+					if f.flat {
+						o.Price = model.Nano / 100
+					}
 					if f.usd {
 						o.Units, o.PerPrice = o.Price, 1
 					}
@@ -66,7 +72,11 @@ func (f *fleetOf) catalog() *model.Catalog {
 
 func (f *fleetOf) snapshot() *model.Snapshot {
 	b := model.NewBuilder()
-	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: f.catalog(), Policy: "WhenEmpty",
+	var limits []quantity.Amount
+	if f.most > 0 {
+		limits = []quantity.Amount{{Name: model.ResourceUSD, Value: f.most}}
+	}
+	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: f.catalog(), Policy: "WhenEmpty", Limits: limits,
 		Requirements: []label.Requirement{in(model.LabelCapacityType, "on-demand")}})
 	for i := range f.nodes {
 		b.UpsertNode(f.nodes[i])
@@ -133,6 +143,35 @@ func TestCommitted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCommittedWithinLimit: a limit in USD per hour counts committed nodes at the list price, in the plan as in the guard.
+func TestCommittedWithinLimit(t *testing.T) {
+	for _, test := range []struct { // a2 costs 0.16 USD per hour, b2 0.20, and 0.10 committed
+		fleet fleetOf
+		want  map[string]int64
+	}{
+		{fleetOf{most: model.Nano * 17 / 100}, map[string]int64{"a ": 2}},
+		{fleetOf{most: model.Nano * 25 / 100}, map[string]int64{"b plan": 2}},
+		{fleetOf{most: model.Nano * 25 / 100, flat: true}, map[string]int64{"b plan": 2}},
+		{fleetOf{most: model.Nano * 15 / 100}, map[string]int64{}},
+	} {
+		f := test.fleet
+		f.limit, f.pods, f.others = 8000, 1, model.Nano*8/100
+		if diff := cmp.Diff(test.want, bought(placement.Schedule(f.snapshot(), placement.Options{}))); diff != "" {
+			t.Errorf("a limit of %d nano-USD per hour: vCPUs by family and commitment (-want +got):\n%s", f.most, diff)
+		}
+	}
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 13))
+		f := randomFleet(r)
+		f.most, f.flat = int64(r.IntN(200))*model.Nano/100, r.IntN(2) == 0
+		snap := f.snapshot()
+		p := placement.Schedule(snap, placement.Options{})
+		if _, dropped := guard.CheckProvision(snap, p); len(dropped) > 0 {
+			t.Errorf("seed %d: the guard drops %+v", seed, dropped)
+		}
 	}
 }
 

@@ -270,7 +270,7 @@ func (q *inquiry) askLimits() {
 func (q *inquiry) cheapestUse(t int) model.Use {
 	price := int64(0)
 	for p := range q.pool.cheapestFirst(q.pool.only(t), q.both) {
-		price = p.price
+		price = q.pool.listPrice(p)
 		break
 	}
 	return model.Use{Accounts: q.pool.own, Total: q.pool.spec.Types.Total[t], Price: price}

@@ -113,8 +113,11 @@ func (ps *poolState) full() bool {
 
 // use returns what a node of the offering uses of the accounts.
 func (ps *poolState) use(accounts []model.Account, p typeOffering) model.Use {
-	return model.Use{Accounts: accounts, Total: ps.spec.Types.Total[p.kind], Price: p.price, Nodes: 1}
+	return model.Use{Accounts: accounts, Total: ps.spec.Types.Total[p.kind], Price: ps.listPrice(p), Nodes: 1}
 }
+
+// listPrice returns the price of the offering that limits count.
+func (ps *poolState) listPrice(p typeOffering) int64 { return ps.spec.Types.ListPrice(p.kind, p.class) }
 
 // largest returns what a node of the row uses that may become any of the types.
 func (ps *poolState) largest(kinds bitset.Set, row label.Row) model.Use {
@@ -134,7 +137,7 @@ func (ps *poolState) holdsNode(o *offer, p typeOffering) bool {
 func (ps *poolState) holdsInstead(b *bin, p typeOffering) bool {
 	accounts := ps.accountsOf(ps.pinned(b.row, p.class), ps.only(p.kind))
 	return contains(b.use.Accounts, accounts) && ps.ledger.Admit(model.Use{Accounts: accounts,
-		Total: ps.spec.Types.Total[p.kind].Sub(b.use.Total), Price: p.price - b.use.Price})
+		Total: ps.spec.Types.Total[p.kind].Sub(b.use.Total), Price: ps.listPrice(p) - b.use.Price})
 }
 
 // contains reports whether the accounts contain all of the others.
@@ -165,7 +168,7 @@ func (f *fleet) narrowed(ps *poolState, b *bin) (bitset.Set, model.Use) {
 	ps.dropLarger(kinds, ps.spec.Types.Total[b.kind])
 	ps.keepCounted(kinds, b.row, ps.accountsOf(b.row, ps.only(b.kind)))
 	for t := range kinds.Clone().All() {
-		if ps.limitsPrice && ps.spec.Types.Classes[b.class].Price[t] > b.price {
+		if ps.limitsPrice && ps.spec.Types.ListPrice(t, b.class) > ps.listPrice(b.typeOffering) {
 			kinds.Remove(t)
 		}
 	}
@@ -192,6 +195,9 @@ func (ps *poolState) beatsInLimits(o *offer, q, p typeOffering) bool {
 		if total[q.kind].At(r) > total[p.kind].At(r) {
 			return false
 		}
+	}
+	if ps.limitsPrice && ps.listPrice(q) > ps.listPrice(p) {
+		return false
 	}
 	return len(ps.counting) == 0 || contains(ps.accountsOfOffering(o, p), ps.accountsOfOffering(o, q))
 }
