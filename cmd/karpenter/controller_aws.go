@@ -61,7 +61,7 @@ func (a *awsOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false,
 		"aws: avoid zones that traffic is shifted away from (Amazon Application Recovery Controller)")
 	f.BoolVar(&a.commitments, "commitments-from-aws", false,
-		"aws: read the account's reserved instances every hour, and plan with what instances outside of the cluster leave of them")
+		"aws: read the account's reserved instances and Savings Plans every hour, and plan with what others leave of them")
 	f.DurationVar(&a.amiRefresh, "ami-refresh-interval", time.Minute, "aws: how long images that were found are not looked for again, 1m or more")
 	f.DurationVar(&a.subnetRefresh, "subnet-refresh-interval", time.Minute, "aws: how long subnets that were found are not looked for again, 1m or more")
 	f.StringVar(&a.instanceProfile, "default-instance-profile", "", "aws: instance profile of Provisioners and AWSNodeTemplates that name none")

@@ -65,7 +65,7 @@ func (a *awsSettings) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.CABundle, "cluster-ca-bundle", "", "aws: certificates of the API server, as given to nodes"+same)
 	f.StringVar(&a.queue, "interruption-queue", "", "aws: name of the SQS queue of interruption notices"+same)
 	f.BoolVar(&a.zonalShift, "enable-zonal-shift", false, "aws: avoid zones that traffic is shifted away from"+same)
-	f.BoolVar(&a.commitments, "commitments-from-aws", false, "aws: read the account's reserved instances"+same)
+	f.BoolVar(&a.commitments, "commitments-from-aws", false, "aws: read the account's reserved instances and Savings Plans"+same)
 	f.BoolVar(&a.isolatedVPC, "isolated-vpc", false, "aws: IAM and the price list cannot be reached"+same)
 	f.BoolVar(&a.FromEKS, "eks-control-plane", false, "aws: ask EKS for the version of Kubernetes"+same)
 	f.BoolVar(&a.noDryRun, "disable-dry-run", false, "aws: skip dry runs of launches with the node classes"+same)

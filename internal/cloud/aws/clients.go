@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eks"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/savingsplans"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	"github.com/aws/smithy-go"
@@ -41,6 +42,8 @@ type Clients struct {
 	Pricing *pricing.Client
 	// ZonalShift is a client of Amazon Application Recovery Controller.
 	ZonalShift *arczonalshift.Client
+	// Plans is a client of Savings Plans, which has one endpoint for all regions of a partition.
+	Plans *savingsplans.Client
 }
 
 // ClientsOf returns the clients for a configuration.
@@ -51,7 +54,8 @@ func ClientsOf(cfg aws.Config) Clients {
 	list := cfg.Copy()
 	list.Region = upkeep.PricingRegion(cfg.Region)
 	return Clients{Pricing: pricing.NewFromConfig(list), EC2: ec2.NewFromConfig(cfg), SSM: ssm.NewFromConfig(cfg),
-		EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: queues, ZonalShift: arczonalshift.NewFromConfig(cfg)}
+		EKS: eks.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg), SQS: queues, ZonalShift: arczonalshift.NewFromConfig(cfg),
+		Plans: savingsplans.NewFromConfig(cfg)}
 }
 
 // answerTime is the maximum time that the transport waits for a response. Each caller has a shorter timeout.

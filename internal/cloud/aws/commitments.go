@@ -20,26 +20,26 @@ type commitments struct {
 	reader commitment.Reader
 
 	mu sync.Mutex
-	// last is the last answer, nil before the first one.
-	last *commitment.Facts
+	// last has what each call answered last.
+	last commitment.Facts
 }
 
 func newCommitments(p *Provider) *commitments {
-	return &commitments{p: p, reader: commitment.Reader{API: p.opts.Clients.EC2, Calls: p.sources.Calls, Cluster: p.opts.Cluster,
-		Now: p.opts.Clock.Now}}
+	c := &commitments{p: p, reader: commitment.Reader{API: p.opts.Clients.EC2, Calls: p.sources.Calls, Cluster: p.opts.Cluster,
+		Region: p.opts.Region, Now: p.opts.Clock.Now}}
+	if !p.opts.IsolatedVPC && p.opts.Clients.Plans != nil {
+		c.reader.Plans = p.opts.Clients.Plans
+	}
+	return c
 }
 
 // refresh reads the commitments, and passes their rules on. After an error, those of the last answer stay until they end.
 func (c *commitments) refresh(ctx context.Context) error {
-	found, err := c.reader.Read(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil {
-		c.last = found
-	}
-	if c.last != nil {
-		c.p.opts.Commitments(c.last.Rules(c.types(), c.p.opts.Clock.Now()))
-	}
+	var err error
+	c.last, err = c.reader.Read(ctx, c.last)
+	c.p.opts.Commitments(c.last.Rules(c.types(), c.p.opts.Clock.Now()))
 	return err
 }
 
@@ -56,6 +56,6 @@ func (c *commitments) types() []commitment.Type {
 // rounds returns the loop that refreshes.
 func (c *commitments) rounds(log logr.Logger) *upkeep.Rounds {
 	return &upkeep.Rounds{List: []upkeep.Round{{Name: "commitments", Period: commitmentsEvery, Do: c.refresh}}, Clock: c.p.opts.Clock,
-		Failed: logChanges(log, "commitments are not known; those that are known hold until their end, and it is tried again",
+		Failed: logChanges(log, "some commitments are not known; those that are known hold until their end, and it is tried again",
 			"commitments are read again")}
 }

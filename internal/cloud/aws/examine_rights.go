@@ -11,6 +11,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	"github.com/aws/aws-sdk-go-v2/service/savingsplans"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -122,6 +123,15 @@ func (e *examination) otherRights() []right {
 		{"arc-zonal-shift:GetManagedResource", func(ctx context.Context) error {
 			_, err := e.opts.Clients.ZonalShift.GetManagedResource(ctx,
 				&arczonalshift.GetManagedResourceInput{ResourceIdentifier: aws.String(e.facts.ARN)})
+			return err
+		}},
+		{"savingsplans:DescribeSavingsPlans", func(ctx context.Context) error {
+			_, err := e.opts.Clients.Plans.DescribeSavingsPlans(ctx, &savingsplans.DescribeSavingsPlansInput{MaxResults: aws.Int32(1)})
+			return err
+		}},
+		{"savingsplans:DescribeSavingsPlanRates", func(ctx context.Context) error {
+			_, err := e.opts.Clients.Plans.DescribeSavingsPlanRates(ctx, &savingsplans.DescribeSavingsPlanRatesInput{
+				MaxResults: aws.Int32(1), SavingsPlanId: aws.String("00000000-0000-4000-8000-000000000000")})
 			return err
 		}},
 	}

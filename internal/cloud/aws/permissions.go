@@ -51,7 +51,7 @@ func Features() []Feature {
 			Actions: []string{"ec2:DescribePlacementGroups"}},
 		{Name: "commitments", Setting: "--commitments-from-aws", Statement: "Commitments",
 			on:      func(e *examination) bool { return e.opts.Commitments != nil },
-			Actions: []string{"ec2:DescribeReservedInstances"}},
+			Actions: []string{"ec2:DescribeReservedInstances", "savingsplans:DescribeSavingsPlanRates", "savingsplans:DescribeSavingsPlans"}},
 		{Name: "doctor's check of the role of spot", Setting: "a NodePool that allows spot", Actions: []string{"iam:GetRole"},
 			on: func(e *examination) bool { return !e.opts.IsolatedVPC && slices.ContainsFunc(e.pools, allowsSpot) }},
 	}

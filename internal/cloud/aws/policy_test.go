@@ -99,7 +99,8 @@ func declared(t *testing.T) map[string]bool {
 	t.Helper()
 	operations := map[string]bool{}
 	for _, file := range []string{"discovery/sources.go", "class/dryrun.go", "launch/call.go", "upkeep/types.go",
-		"upkeep/prices.go", "interruption/call.go", "commitment/reader.go", "zonalshift/zonalshift.go"} {
+		"upkeep/prices.go", "interruption/call.go", "commitment/reader.go", "commitment/plans.go",
+		"zonalshift/zonalshift.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 		check(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {

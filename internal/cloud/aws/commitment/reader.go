@@ -2,6 +2,7 @@ package commitment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,30 +22,56 @@ type API interface {
 	DescribeInstances(context.Context, *ec2.DescribeInstancesInput, ...func(*ec2.Options)) (*ec2.DescribeInstancesOutput, error)
 }
 
-// timeout is the limit of one call. The answer has no pages, and an account may have thousands of purchases.
+// timeout is the limit of one call. Reserved instances have no pages, and an account may have thousands of purchases.
 const timeout = 30 * time.Second
 
 // Reader reads the commitments of an account in one region.
 type Reader struct {
-	API   API
+	API API
+	// Plans is nil if Savings Plans are not read.
+	Plans PlansAPI
 	Calls *call.Caller
-	// Cluster is the name of the cluster, whose instances are not among the others.
-	Cluster string
-	Now     func() time.Time
+	// Cluster is the name of the cluster, whose instances are not among the others. Region is that of the instances.
+	Cluster, Region string
+	Now             func() time.Time
 }
 
 // products are the names of Linux. Others with a license, such as RHEL, have other prices.
 var products = []string{string(types.RIProductDescriptionLinuxUnix), string(types.RIProductDescriptionLinuxUnixAmazonVpc)}
 
-// Read returns the commitments that are active, and the instances that use them first. Errors: *call.Error.
-func (r *Reader) Read(ctx context.Context) (*Facts, error) {
+// Read returns the commitments that are active, and the instances that use them first. What could not be read is as before,
+// so that the rest counts if one call is not allowed. Errors: those of all calls that failed, each a *call.Error.
+func (r *Reader) Read(ctx context.Context, before Facts) (Facts, error) {
 	calls := *r.Calls
 	calls.Timeout = timeout
-	facts := &Facts{}
+	facts, errs := before, [2]error{}
+	if reserved, err := r.reserved(ctx, &calls); err == nil {
+		facts.Reserved = reserved
+	} else {
+		errs[0] = err
+	}
+	if plans, err := r.plans(ctx, &calls); err == nil {
+		facts.Plans = plans
+	} else {
+		errs[1] = err
+	}
+	if len(facts.Reserved)+len(facts.Plans) > 0 {
+		others, err := r.others(ctx, &calls)
+		if err != nil { // without them, too much would be left
+			return before, errors.Join(errs[0], errs[1], err)
+		}
+		facts.Others = others
+	}
+	return facts, errors.Join(errs[:]...)
+}
+
+// reserved returns the reserved instances.
+func (r *Reader) reserved(ctx context.Context, calls *call.Caller) ([]Reserved, error) {
+	var all []Reserved
 	in := &ec2.DescribeReservedInstancesInput{Filters: []types.Filter{
 		{Name: aws.String("state"), Values: []string{string(types.ReservedInstanceStateActive)}},
 		{Name: aws.String("product-description"), Values: products}}}
-	out, err := call.Do(ctx, &calls, "EC2", "DescribeReservedInstances",
+	out, err := call.Do(ctx, calls, "EC2", "DescribeReservedInstances",
 		func(ctx context.Context) (*ec2.DescribeReservedInstancesOutput, error) {
 			return r.API.DescribeReservedInstances(ctx, in)
 		})
@@ -57,15 +84,11 @@ func (r *Reader) Read(ctx context.Context) (*Facts, error) {
 		x := &out.ReservedInstances[i]
 		asked := x.State == types.ReservedInstanceStateActive && slices.Contains(products, string(x.ProductDescription))
 		if sieve.Keep(asked, aws.ToString(x.ReservedInstancesId)) && r.counts(x) {
-			facts.Reserved = append(facts.Reserved, Reserved{ID: aws.ToString(x.ReservedInstancesId), Type: string(x.InstanceType),
+			all = append(all, Reserved{ID: aws.ToString(x.ReservedInstancesId), Type: string(x.InstanceType),
 				Zone: aws.ToString(x.AvailabilityZone), Count: int(aws.ToInt32(x.InstanceCount)), End: aws.ToTime(x.End)})
 		}
 	}
-	if len(facts.Reserved) == 0 {
-		return facts, nil
-	}
-	facts.Others, err = r.others(ctx, &calls)
-	return facts, err
+	return all, nil
 }
 
 // counts reports whether reserved instances are of a kind that machines can use, and have an end in the future. Those of

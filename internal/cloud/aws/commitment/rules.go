@@ -25,9 +25,24 @@ type Reserved struct {
 // Instance is an instance that may use commitments: on demand, Linux, shared tenancy.
 type Instance struct{ Type, Zone string }
 
+// Plan is a Savings Plan that covers machines: at its own rates, up to an amount per hour.
+type Plan struct {
+	ID string
+	// Family is empty for a Compute Savings Plan. Plans of a family are those of the region.
+	Family string
+	// Years and Payment are what the plan was bought for. Its rates depend on them.
+	Years   int
+	Payment string
+	// USD is the commitment per hour, and Rates are in USD per hour by instance type.
+	USD   float64
+	Rates map[string]float64
+	End   time.Time
+}
+
 // Facts are what AWS answers.
 type Facts struct {
 	Reserved []Reserved
+	Plans    []Plan
 	// Others are the instances of the account and region that the controller has not launched. They use commitments first.
 	Others []Instance
 }
@@ -40,8 +55,9 @@ type Type struct {
 	USD float64
 }
 
-// Rules returns the rules for the commitments that have not ended. The order is that in which AWS applies them: first those
-// of a zone, then those of the region (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/apply_ri.html).
+// Rules returns the rules for the commitments that have not ended. The order is that in which AWS applies them: first
+// reserved instances of a zone, then those of the region (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/apply_ri.html),
+// then Savings Plans.
 func (f *Facts) Rules(types []Type, now time.Time) []pricerule.Rule {
 	a := account{types: map[string]Type{}, left: make([]float64, len(f.Others)), others: f.Others}
 	for _, t := range types {
@@ -67,7 +83,7 @@ func (f *Facts) Rules(types []Type, now time.Time) []pricerule.Rule {
 	for _, family := range slices.Sorted(maps.Keys(flexible)) {
 		rules = append(rules, a.flexible(family, flexible[family])...)
 	}
-	return rules
+	return append(rules, a.plans(f.Plans, now)...)
 }
 
 // compareFixed orders those of a zone before those of the region.
@@ -154,7 +170,9 @@ func rule(name string) pricerule.Rule {
 }
 
 // label makes a DNS label.
-func label(name string) string { return strings.ReplaceAll(name, ".", "-") }
+func label(name string) string {
+	return strings.NewReplacer(".", "-", " ", "-").Replace(strings.ToLower(name))
+}
 
 // sizes are the normalization factors of sizes that do not follow from the name.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/apply_ri.html#ri-instance-size-flexibility
