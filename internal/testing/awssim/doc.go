@@ -1,8 +1,8 @@
 // Package awssim is a simulated AWS for tests: one http.Handler that implements the wire protocols of EC2 (Query, XML),
-// SSM, SQS and Pricing (JSON), EKS, ARC zonal shift and Savings Plans (REST, JSON), IAM and STS (Query, XML) for the calls that a node
-// provider makes. It behaves as AWS documents, including limits and errors. Clients are the unmodified SDK with its
-// endpoint set. The service of a request is taken from the credential scope that the SDK signs. Signatures are not
-// verified.
+// SSM, SQS and Pricing (JSON), EKS, ARC zonal shift and Savings Plans (REST, JSON), IAM and STS (Query, XML) for the
+// calls that a node provider makes. It behaves as AWS documents, including limits and errors. Clients are the unmodified
+// SDK with its endpoint set. The service of a request is taken from the credential scope that the SDK signs. Signatures
+// are not verified.
 //
 //	request -> faults (freeze, slow, fail, ...) -> credentials -> permission -> token bucket -> parameters -> action
 //	                                                                                                            |
