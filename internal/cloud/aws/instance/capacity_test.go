@@ -164,6 +164,7 @@ func TestPods(t *testing.T) {
 		{"prefixes, and said", "m5.large", awsv1.FamilyAL2023,
 			Class{PrefixDelegation: true, Kubelet: Kubelet{MaxPods: number(60)}}, Settings{}, 60},
 		{"prefixes, on Windows", "m5.large", awsv1.FamilyWindows2022, Class{PrefixDelegation: true}, Settings{}, 110},
+		{"prefixes, on Windows with few addresses", "t3.small", awsv1.FamilyWindows2022, Class{PrefixDelegation: true}, Settings{}, 3 * 16},
 		{"prefixes, on Windows without Nitro", "m4.16xlarge", awsv1.FamilyWindows2022, Class{PrefixDelegation: true}, Settings{}, 29},
 		{"prefixes, all interfaces reserved", "t3.nano", awsv1.FamilyAL2023, Class{}, Settings{IPv6: true, ReservedENIs: 2}, 0},
 	} {

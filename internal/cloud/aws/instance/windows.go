@@ -29,7 +29,7 @@ func refusesWindows(t *catalog.Type, arch string) string {
 // (https://docs.aws.amazon.com/eks/latest/best-practices/prefix-mode-win.html).
 func (c *Class) windowsNetworkPods(t *catalog.Type) int64 {
 	if c.PrefixDelegation && t.Hypervisor != catalog.HypervisorXen {
-		return windowsPods
+		return min(windowsPods, (t.IPv4PerENI-1)*prefixAddresses)
 	}
 	return min(windowsPods, t.IPv4PerENI-1)
 }
