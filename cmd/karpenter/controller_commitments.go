@@ -17,6 +17,22 @@ type priceRules struct {
 	// apply is nil until there is a store.
 	apply func([]pricerule.Rule) error
 	log   logr.Logger
+	// awaited says that no valid price file was read yet, although there should be one.
+	awaited bool
+}
+
+// awaitFile says that there is a price file.
+func (p *priceRules) awaitFile() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.awaited = true
+}
+
+// known reports whether the user's prices are known: without them, savings would be those of other prices.
+func (p *priceRules) known() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.awaited
 }
 
 // start passes the rules on from now. Rules of the provider may be known already.
@@ -36,8 +52,10 @@ func (p *priceRules) ofFile(rules []pricerule.Rule) error {
 	err := p.apply(p.all())
 	if err != nil {
 		p.file = before
+		return err
 	}
-	return err
+	p.awaited = false
+	return nil
 }
 
 // ofCloud replaces the rules of the provider.

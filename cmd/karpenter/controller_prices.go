@@ -7,8 +7,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
-	"github.com/karpenter-go/karpenter/plugin/cli"
 )
 
 // priceFilePeriod is how often the price file is read. A mounted ConfigMap changes by a symbolic link, of which notices of
@@ -23,45 +24,53 @@ type priceFile struct {
 	path string
 	last []byte
 	set  func([]pricerule.Rule) error
+	log  logr.Logger
+	// failed is the error of the last reading, "" for none.
+	failed string
 }
 
-// addPriceFile reads the price file, and follows its changes. An invalid file at the start is an error.
+// addPriceFile reads the price file, and follows its changes. If it is invalid at the start, no rules apply, and no node is
+// removed voluntarily until it is valid: the controller still launches nodes.
 func (w *wiring) addPriceFile() error {
+	log := w.mgr.GetLogger().WithName("prices")
 	if w.o.changesPrices() {
-		if err := w.prices.start(w.store.SetPriceRules, w.mgr.GetLogger().WithName("prices")); err != nil {
+		if err := w.prices.start(w.store.SetPriceRules, log); err != nil {
 			return err
 		}
 	}
 	if w.o.priceFile == "" {
 		return nil
 	}
-	file := &priceFile{path: w.o.priceFile, set: w.prices.ofFile}
-	if _, err := file.read(); err != nil {
-		return cli.UsageErrorf("--price-file: %w", err)
-	}
-	log := w.mgr.GetLogger().WithName("prices")
+	file := &priceFile{path: w.o.priceFile, set: w.prices.ofFile, log: log}
+	w.prices.awaitFile()
+	file.follow()
 	return w.mgr.Add(everywhere(func(ctx context.Context) error {
 		ticker := time.NewTicker(priceFilePeriod)
 		defer ticker.Stop()
-		for failed := ""; ; {
+		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-ticker.C:
-			}
-			changed, err := file.read()
-			switch {
-			case err != nil && err.Error() != failed:
-				failed = err.Error()
-				log.Error(err, "reading the price file; its last valid rules stay in use")
-			case changed:
-				log.Info("the rules of the price file are in use", "file", file.path)
-			}
-			if err == nil {
-				failed = ""
+				file.follow()
 			}
 		}
 	}))
+}
+
+// follow reads the file, and logs a change and a new error.
+func (p *priceFile) follow() {
+	failed := ""
+	changed, err := p.read()
+	switch {
+	case err != nil:
+		if failed = err.Error(); failed != p.failed {
+			p.log.Error(err, "reading the price file; its last valid rules stay in use, and without any, no node is removed voluntarily")
+		}
+	case changed:
+		p.log.Info("the rules of the price file are in use", "file", p.path)
+	}
+	p.failed = failed
 }
 
 // changesPrices reports whether rules change the prices of the provider.

@@ -370,6 +370,9 @@ func (w *wiring) provisioner(nominate bool) *provision.Loop {
 func (w *wiring) disrupter() *disrupt.Loop {
 	return &disrupt.Loop{
 		Snapshot: w.snapshot, Propose: func(snap *model.Snapshot, search bool) disruption.Proposal {
+			if !w.prices.known() {
+				return disruption.Proposal{}
+			}
 			opts := w.disruption()
 			opts.NoSearch = !search
 			return disruption.Propose(snap, opts)
