@@ -2,33 +2,66 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/catalog"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/commitment"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 )
 
-// TestPricesPage checks that the answers in docs/prices.md are those of the verb, and that they add up: two nodes at 66 %
-// of the price of m7g.xlarge, and two at that of t4g.xlarge.
+// TestPricesPage checks that the answers in docs/prices.md are those of the verb, and that they add up: with a price file,
+// two nodes at 66 % of the price of m7g.xlarge, and two at that of t4g.xlarge; with reserved instances, four at 1 %.
 func TestPricesPage(t *testing.T) {
-	files := []string{"testdata/prices/app.yaml", "testdata/prices/prices.yaml"}
-	for i, line := range []string{"simulate -f app.yaml", "simulate -f app.yaml --price-file prices.yaml"} {
-		arguments := strings.Fields(strings.NewReplacer("app.yaml", files[0], "prices.yaml", files[1]).Replace(line))
-		out, _, err := askPast(t, "", arguments...)
+	const page = "../../docs/prices.md"
+	ri := reservedRules(t)
+	held(t, page, "<!-- answer 3: TestPricesPage -->\n```yaml\n", "```\n<!-- end -->", ri)
+	file := filepath.Join(t.TempDir(), "ri.yaml")
+	if err := os.WriteFile(file, []byte(ri), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const m7g, t4g = 0.1632, 0.1344
+	for _, answer := range []struct {
+		n    int
+		line string
+		usd  float64
+	}{
+		{1, "simulate -f app.yaml", 4 * t4g},
+		{2, "simulate -f app.yaml --price-file prices.yaml", 2*0.66*m7g + 2*t4g},
+		{4, "simulate -f app.yaml --price-file ri.yaml", 4 * m7g / pricerule.PaidScale},
+	} {
+		files := strings.NewReplacer("app.yaml", "testdata/prices/app.yaml", "prices.yaml", "testdata/prices/prices.yaml", "ri.yaml", file)
+		out, _, err := askPast(t, "", strings.Fields(files.Replace(answer.line))...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i == 1 {
-			const m7g, t4g = 0.1632, 0.1344
-			want := fmt.Sprintf("price %.4f USD per hour", math.Round(1e4*(2*0.66*m7g+2*t4g))/1e4)
-			if !strings.Contains(out, want) {
-				t.Errorf("want %q in\n%s", want, out)
-			}
+		if want := fmt.Sprintf("price %.4f USD per hour", answer.usd); !strings.Contains(out, want) {
+			t.Errorf("want %q in\n%s", want, out)
 		}
-		held(t, "../../docs/prices.md", fmt.Sprintf("<!-- answer %d: TestPricesPage -->\n```text\n", i+1), "```\n<!-- end -->",
-			"$ kubectl karpenter "+line+"\n"+out)
+		held(t, page, fmt.Sprintf("<!-- answer %d: TestPricesPage -->\n```text\n", answer.n), "```\n<!-- end -->",
+			"$ kubectl karpenter "+answer.line+"\n"+out)
 	}
+}
+
+// reservedRules returns the price file for ten regional reserved instances m7g.xlarge, beside another m7g.large that runs.
+func reservedRules(t *testing.T) string {
+	t.Helper()
+	var types []commitment.Type
+	for _, known := range catalog.Load().Types {
+		types = append(types, commitment.Type{Name: known.Name, VCPUs: known.VCPUs})
+	}
+	facts := commitment.Facts{Reserved: []commitment.Reserved{{Type: "m7g.xlarge", Count: 10, End: atSix().Add(time.Hour)}},
+		Others: []commitment.Instance{{Type: "m7g.large", Zone: "us-east-1a"}}}
+	text, err := yaml.Marshal(map[string]any{"rules": facts.Rules(types, atSix())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestPriceFileErrors(t *testing.T) {
