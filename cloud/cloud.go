@@ -47,7 +47,7 @@ type Provider interface {
 	// a *NodeClassNotReadyError, or ErrNotFound if the class does not exist.
 	Ready(ctx context.Context, class ClassRef) error
 	// Catalog returns all instance types that the pool can ever launch, including those without an available
-	// offering, in a deterministic order.
+	// offering, in a deterministic order. If the node class excludes them all, it returns a *NoTypesError.
 	Catalog(ctx context.Context, pool *karpv1.NodePool) ([]InstanceType, error)
 	// Launch launches a machine for the claim: the cheapest available offering of the types, zones and capacity types
 	// that the claim's requirements allow. It is idempotent per claim UID. Errors: *InsufficientCapacityError,
@@ -313,6 +313,17 @@ type NodeClassNotReadyError struct {
 
 func (e *NodeClassNotReadyError) Error() string {
 	return fmt.Sprintf("%s %q is not ready: %s", e.Class.Kind, e.Class.Name, e.Message)
+}
+
+// NoTypesError means that no instance type is left by a node class that is ready.
+type NoTypesError struct {
+	Class ClassRef
+	// Message names what excludes the types. It is shown to users, and not empty.
+	Message string
+}
+
+func (e *NoTypesError) Error() string {
+	return fmt.Sprintf("%s %q excludes every instance type: %s", e.Class.Kind, e.Class.Name, e.Message)
 }
 
 // CreateError is a launch failure with a reason (CamelCase) and a message for the claim's Launched condition. The

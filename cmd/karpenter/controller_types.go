@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"sync"
 
@@ -40,6 +41,9 @@ func newTypeless(provider cloud.Provider, vocabulary *convert.Vocabulary) *typel
 // why returns "" for a pool that has types, and if the provider does not list types.
 func (t *typeless) why(ctx context.Context, pool *karpv1.NodePool) string {
 	catalog, err := t.provider.Catalog(ctx, pool)
+	if none := new(cloud.NoTypesError); errors.As(err, &none) {
+		return none.Error()
+	}
 	if err != nil || len(catalog) == 0 {
 		return ""
 	}

@@ -19,10 +19,11 @@ import (
 type counted struct {
 	cloud.Provider
 	types []cloud.InstanceType
+	err   error
 }
 
 func (c *counted) Catalog(context.Context, *karpv1.NodePool) ([]cloud.InstanceType, error) {
-	return c.types, nil
+	return c.types, c.err
 }
 
 func newCounted(t testing.TB) (*counted, *convert.Vocabulary) {
@@ -86,6 +87,10 @@ func TestTypeless(t *testing.T) {
 				t.Errorf("%d:\ngot  %s\nwant %s", i, got, c.want)
 			}
 		}
+	}
+	provider.err = &cloud.NoTypesError{Class: cloud.ClassRef{Kind: awsv1.Kind, Name: "general"}, Message: "spec.kubelet.maxPods is 0"}
+	if got := pools.why(t.Context(), poolOf(1, "a")); got != `EC2NodeClass "general" excludes every instance type: spec.kubelet.maxPods is 0` {
+		t.Errorf("a class that excludes all types: %s", got)
 	}
 }
 

@@ -161,16 +161,20 @@ func (c *catalogs) read(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, c.store.options.CatalogTimeout)
 	defer cancel()
 	types, err := c.provider.Catalog(ctx, pool.DeepCopy())
+	why := noTypes
+	if none := new(cloud.NoTypesError); errors.As(err, &none) {
+		types, why, err = nil, none.Error(), nil
+	}
 	if err != nil {
 		c.complain(name, err)
 		c.setTypes(pool, nil, "reading the catalog of instance types: "+err.Error())
 		return err
 	}
 	if c.overlays != nil {
-		c.overlays.setReply(pool, types)
+		c.overlays.setReply(reply{pool, types, why})
 		return nil
 	}
-	c.setTypes(pool, c.catalog(name, types), noTypes)
+	c.setTypes(pool, c.catalog(name, types), why)
 	return nil
 }
 

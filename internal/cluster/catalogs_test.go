@@ -79,9 +79,10 @@ func TestCatalogsAreShared(t *testing.T) {
 func TestSale(t *testing.T) {
 	for _, overlays := range []bool{false, true} {
 		provider := &shop{types: map[string][]cloud.InstanceType{"": oneType("small", 1), "other": oneType("small", 2)},
-			errs: map[string]error{"wrong": errors.New("not today")}}
+			errs: map[string]error{"wrong": errors.New("not today"),
+				"none": &cloud.NoTypesError{Class: cloud.ClassRef{Kind: "Class", Name: "c"}, Message: "a field is 0"}}}
 		s := newStore(t, Config{Provider: provider, State: state.Config{Overlays: overlays}, Options: Options{Catalog: time.Hour}})
-		for i, name := range []string{"a", "b", "other", "wrong"} {
+		for i, name := range []string{"a", "b", "none", "other", "wrong"} {
 			s.Saw(objecttest.Pool(t, name, "uid-"+name, string(rune('1'+i))))
 		}
 		cheap := &karpv1alpha1.NodeOverlay{ObjectMeta: metav1.ObjectMeta{Name: "cheap"}}
@@ -89,6 +90,7 @@ func TestSale(t *testing.T) {
 		s.Saw(cheap)
 		run(t, s)
 		want := []capture.PriceListEntry{{Pools: []string{"a", "b"}, Types: oneType("small", 1)},
+			{Pools: []string{"none"}, Reason: `Class "c" excludes every instance type: a field is 0`},
 			{Pools: []string{"other"}, Types: oneType("small", 2)},
 			{Pools: []string{"wrong"}, Reason: "reading the catalog of instance types: not today"}}
 		eventually(t, "all catalogs are read", func() bool { return len(s.Sale().Catalogs) == len(want) && s.Sale().Catalogs[0].Types != nil })

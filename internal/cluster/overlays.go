@@ -53,6 +53,8 @@ type overlays struct {
 type reply struct {
 	pool  *karpv1.NodePool
 	types []cloud.InstanceType
+	// why is the reason if there are no types.
+	why string
 }
 
 // appliedTypes is the last result for a pool's launches.
@@ -99,18 +101,19 @@ func (o *overlays) follow(ctx context.Context) {
 }
 
 // setReply records a reply. If nothing is new, the catalogs stay as they are.
-func (o *overlays) setReply(pool *karpv1.NodePool, types []cloud.InstanceType) {
+func (o *overlays) setReply(r reply) {
 	o.resolving.Lock()
 	defer o.resolving.Unlock()
-	before, known := o.replies[pool.Name]
-	if known && before.pool.UID == pool.UID && before.pool.Generation == pool.Generation && reflect.DeepEqual(before.types, types) {
-		types = before.types
+	name := r.pool.Name
+	before, known := o.replies[name]
+	if known && before.pool.UID == r.pool.UID && before.pool.Generation == r.pool.Generation && reflect.DeepEqual(before.types, r.types) {
+		r.types = before.types
 	} else {
 		known = false
 	}
-	o.replies[pool.Name] = reply{pool, types}
+	o.replies[name] = r
 	if known && o.current() {
-		o.convert(pool.Name)
+		o.convert(name)
 		return
 	}
 	o.resolve()
@@ -217,7 +220,7 @@ func (o *overlays) convert(name string) {
 	o.mutex.Lock()
 	o.marks[name] = marks
 	o.mutex.Unlock()
-	o.catalogs.setTypes(r.pool, o.catalogs.catalog(name, types), noTypes)
+	o.catalogs.setTypes(r.pool, o.catalogs.catalog(name, types), r.why)
 }
 
 // OverlayReports returns what the NodeOverlays do, by name; nil if they do not apply or were not resolved yet.
@@ -244,7 +247,7 @@ func (s *Store) Overlaid(pool string, types []cloud.InstanceType) []cloud.Instan
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	outcome := o.outcome
-	p := reply{object, types}.overlaid()
+	p := reply{pool: object, types: types}.overlaid()
 	if outcome == nil { // a claim of an earlier process, before the first catalog is read
 		outcome = o.set(s.Overlays()).Resolve([]overlay.Pool{p})
 		overlaid, _ := outcome.Apply(p)

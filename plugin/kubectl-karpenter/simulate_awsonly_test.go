@@ -35,9 +35,14 @@ func TestFactsOnlyAWSKnows(t *testing.T) {
 		"an expression that fails": {"on-demand", `kubelet: {kubeReserved: {cpu: "1 - vcpus"}}`,
 			`EC2NodeClass "gpu" is not ready: spec.kubelet.kubeReserved.cpu: for `, "",
 			"advice     spec.kubelet.kubeReserved.cpu: is an expression"},
+		"no pods": {"on-demand", "kubelet: {maxPods: 0}", `EC2NodeClass "gpu" excludes every instance type: 1339 of 1373: it has no ` +
+			"pods left after reservations: spec.kubelet.maxPods is 0", "", ""},
+		"an expression that leaves nothing": {"on-demand", `kubelet: {kubeReserved: {cpu: "vcpus * 1000"}}`, `EC2NodeClass "gpu" excludes ` +
+			"every instance type: 1339 of 1373: it has no cpu left after reservations: spec.kubelet.kubeReserved.cpu is vcpus * 1000", "",
+			"advice     spec.kubelet.kubeReserved.cpu: is an expression"},
 		"user data that no node could use": {"on-demand", `userData: "MIME-Version: 1.0\nContent-Type: multipart/mixed; ` +
 			`boundary=b\n\n--b\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n"`,
-			`EC2NodeClass "gpu" is not ready: spec.userData`, "", ""},
+			`EC2NodeClass "gpu" is not ready: spec.userData`, "", "impossible spec.userData: part 1 of the MIME document has no end"},
 		"nothing": {"on-demand", "", "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

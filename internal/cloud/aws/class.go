@@ -13,6 +13,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/class"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/userdata"
 )
 
@@ -138,6 +139,14 @@ func (p *Provider) evaluate(ctx context.Context, class *awsv1.EC2NodeClass) (fai
 	return offered.typeSet.Failure(), nil
 }
 
+// excludesAll returns a *cloud.NoTypesError if the class has no instance type.
+func excludesAll(class string, typeSet *instance.TypeSet) error {
+	if why := typeSet.Emptiness(); why != "" {
+		return &cloud.NoTypesError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class}, Message: why}
+	}
+	return nil
+}
+
 // Catalog implements cloud.Provider. The contents of the types are shared and must not be modified.
 func (p *Provider) Catalog(ctx context.Context, pool *karpv1.NodePool) ([]cloud.InstanceType, error) {
 	class, err := p.class(ctx, refOf(pool.Spec.Template.Spec.NodeClassRef))
@@ -150,6 +159,9 @@ func (p *Provider) Catalog(ctx context.Context, pool *karpv1.NodePool) ([]cloud.
 	offered, err := p.typesOf(ctx, class)
 	if err != nil {
 		return nil, fmt.Errorf("listing the instance types of pool %q: %w", pool.Name, err)
+	}
+	if found := excludesAll(class.Name, offered.typeSet); found != nil {
+		return nil, found
 	}
 	return ForTenancyOf(pool, offered.types), nil
 }

@@ -159,6 +159,9 @@ func (s *OfflineCatalog) selling(class *awsv1.EC2NodeClass) ([]cloud.InstanceTyp
 		return nil, &cloud.NodeClassNotReadyError{Class: cloud.ClassRef{Group: awsv1.Group, Kind: awsv1.Kind, Name: class.Name},
 			Reason: awsv1.ReasonKubeletExpressionEvaluationFailed, Message: failure}
 	}
+	if err := excludesAll(class.Name, typeSet); err != nil {
+		return nil, err
+	}
 	market := &instance.Market{OnDemand: s.prices.OnDemand, Spot: s.spot, Left: s.reserved.Left,
 		Unavailable: func(instance.Offer) time.Time { return time.Time{} }}
 	if facts.Family.Windows() { // AWS is not asked for these prices

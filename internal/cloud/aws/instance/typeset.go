@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,6 +78,34 @@ func NewTypeSet(types []catalog.Type, class *Class, settings *Settings, seen See
 // Excluded returns the reason for each excluded type, by name.
 func (a *TypeSet) Excluded() map[string]string { return maps.Clone(a.excluded) }
 
+// Emptiness returns what excludes the types of a class that has none, the most frequent reasons first. It is empty if the
+// class has a type, or if there are none at all.
+func (a *TypeSet) Emptiness() string {
+	if len(a.entries) > 0 || len(a.excluded) == 0 {
+		return ""
+	}
+	number := map[string]int{}
+	for _, why := range a.excluded {
+		number[why]++
+	}
+	reasons := slices.SortedFunc(maps.Keys(number), func(x, y string) int {
+		return cmp.Or(number[y]-number[x], strings.Compare(x, y))
+	})
+	var texts []string
+	others := len(a.excluded)
+	for _, why := range reasons[:min(len(reasons), mostReasons)] {
+		texts = append(texts, fmt.Sprintf("%d of %d: it %s", number[why], len(a.excluded), why))
+		others -= number[why]
+	}
+	if others > 0 {
+		texts = append(texts, fmt.Sprintf("%d for other reasons", others))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// mostReasons is the maximum number of reasons in the text about a class without types.
+const mostReasons = 3
+
 // Image returns the image for the type. It is empty if the class has no image for it or excludes the type.
 func (a *TypeSet) Image(typeName string) string { return a.images[typeName] }
 
@@ -114,12 +143,12 @@ func (b *builder) typeEntry(t *catalog.Type) (made typeEntry, image, why string)
 	case len(made.usage) == 0:
 		return made, "", "has neither on-demand nor spot offerings"
 	case len(made.zones) == 0:
-		return made, "", "has no offering in any zone of the class's subnets"
+		return made, "", "has no offering in any zone of the class's subnets" + b.zoneNames()
 	}
 	requirements := b.class.requirements(t, &b.family, b.settings.Region)
 	image, found := b.class.imageFor(requirements)
 	if !found {
-		return made, "", "has an architecture or devices that no image of the class supports"
+		return made, "", "has an architecture or devices that no image of the class supports (spec.amiSelectorTerms)"
 	}
 	made.instanceType, made.resolved = b.instanceType(t, requirements, image)
 	if len(made.reserved) > 0 {
@@ -128,7 +157,7 @@ func (b *builder) typeEntry(t *catalog.Type) (made typeEntry, image, why string)
 	allocatable := made.instanceType.Allocatable()
 	for _, name := range []string{cpu, memory, pods} {
 		if allocatable[name] <= 0 {
-			return made, "", "has no " + name + " left after reservations"
+			return made, "", "has no " + name + " left after reservations" + b.reservedBy(name)
 		}
 	}
 	return made, image, ""
@@ -196,6 +225,52 @@ func (c *Class) imageFor(labels []cloud.Requirement) (id string, found bool) {
 		}
 	}
 	return "", false
+}
+
+// zoneNames returns the zones of the class's subnets for a sentence.
+func (b *builder) zoneNames() string {
+	var names []string
+	for _, z := range b.zones {
+		names = append(names, z.name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}
+
+// reservedBy returns the settings that reduce what a node has of the resource for pods, for a sentence.
+func (b *builder) reservedBy(resource string) string {
+	var set []string
+	add := func(field string, value any) { set = append(set, fmt.Sprintf("spec.kubelet.%s is %v", field, value)) }
+	k := &b.class.Kubelet
+	switch {
+	case resource != pods:
+		for _, of := range []struct {
+			field                string
+			amounts, expressions map[string]string
+		}{{"kubeReserved", k.KubeReserved, k.KubeExpressions}, {"systemReserved", k.SystemReserved, k.SystemExpressions}} {
+			if text, is := of.amounts[resource]; is {
+				add(of.field+"."+resource, text)
+			}
+			if text, is := of.expressions[resource]; is {
+				add(of.field+"."+resource, text)
+			}
+		}
+		if text, is := k.EvictionHard[signalMemory]; is && resource == memory {
+			add(fmt.Sprintf("evictionHard[%q]", signalMemory), text)
+		}
+	case k.MaxPodsExpression != "" && b.settings.KubeletExpressions:
+		add("maxPods", k.MaxPodsExpression)
+	case k.MaxPods != nil:
+		add("maxPods", *k.MaxPods)
+	case b.settings.ReservedENIs > 0:
+		set = append(set, fmt.Sprintf("the controller's reserved-enis is %d", b.settings.ReservedENIs))
+	}
+	if len(set) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(set, ", ")
 }
 
 func (b *builder) refusesSystem(t *catalog.Type) string {

@@ -77,6 +77,42 @@ func TestExcluded(t *testing.T) {
 	}
 }
 
+// TestEmptiness checks that a class without types is said to be so by its settings, and none with a type.
+func TestEmptiness(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Class)
+		want   string
+	}{
+		"types":    {func(*Class) {}, ""},
+		"one left": {func(c *Class) { c.Kubelet.KubeReserved = map[string]string{"cpu": "10"} }, ""},
+		"max pods": {func(c *Class) { c.Kubelet.MaxPods = new(int64(0)) },
+			"3 of 4: it has no pods left after reservations: spec.kubelet.maxPods is 0; " +
+				"1 of 4: it has an architecture that Kubernetes nodes do not run on: arm64_mac"},
+		"reserved": {func(c *Class) {
+			c.Kubelet.KubeReserved, c.Kubelet.SystemReserved = map[string]string{"memory": "1Ti"}, map[string]string{"memory": "2Ti"}
+			c.Kubelet.EvictionHard = map[string]string{"memory.available": "50%"}
+		}, "3 of 4: it has no memory left after reservations: spec.kubelet.kubeReserved.memory is 1Ti, " +
+			`spec.kubelet.systemReserved.memory is 2Ti, spec.kubelet.evictionHard["memory.available"] is 50%`},
+		"zones": {func(c *Class) { c.Subnets = []Subnet{{ID: "subnet-b", Zone: "us-east-1b"}} },
+			"3 of 4: it has no offering in any zone of the class's subnets (us-east-1b)"},
+		"four reasons": {func(c *Class) { c.Interfaces = []Interface{{}, {Device: 10}} }, "; 1 for other reasons"},
+	} {
+		var types []catalog.Type
+		for _, name := range []string{"m5.large", "m5.8xlarge", "m4.large", "mac2.metal"} {
+			types = append(types, *known(t, name))
+		}
+		class := al2023("us-east-1a")
+		test.change(class)
+		got := typeSetOf(t, sold(types, "us-east-1a"), class, nil).Emptiness()
+		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	if got := typeSetOf(t, nil, al2023("us-east-1a"), nil).Emptiness(); got != "" {
+		t.Errorf("without types: %q", got)
+	}
+}
+
 func TestImage(t *testing.T) {
 	class := al2023("us-east-1a")
 	class.Images = append(class.Images, Image{ID: "ami-newer", Requirements: class.Images[1].Requirements})
