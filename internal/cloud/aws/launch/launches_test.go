@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	yamlv3 "go.yaml.in/yaml/v3"
 	"golang.org/x/tools/txtar"
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,8 @@ type showcase struct {
 	Left map[string]int `json:"left"`
 	// Placement is the placement group of the class.
 	Placement instance.PlacementGroup `json:"placement"`
+	// LastLine is how often the last line of the class's user data is repeated.
+	LastLine int `json:"lastLine"`
 	// Prices are of a NodeOverlay, in USD per hour by type.
 	Prices map[string]float64 `json:"prices"`
 }
@@ -159,6 +162,9 @@ func complete(class *awsv1.EC2NodeClass, s showcase) {
 		spec.MetadataOptions = &awsv1.MetadataOptions{HTTPEndpoint: &enabled, HTTPProtocolIPv6: &disabled, HTTPTokens: &required,
 			HTTPPutResponseHopLimit: &hops}
 	}
+	if text := strings.TrimRight(aws.ToString(spec.UserData), "\n"); s.LastLine > 0 {
+		spec.UserData = new(text + strings.Repeat("\n"+text[strings.LastIndexByte(text, '\n')+1:], s.LastLine) + "\n")
+	}
 	status.InstanceProfile = "prod_0123456789"
 	if len(status.SecurityGroups) == 0 {
 		status.SecurityGroups = []awsv1.SecurityGroup{{ID: "sg-0123456789abcdef0"}}
@@ -190,7 +196,7 @@ func completeClaim(claim *karpv1.NodeClaim, s showcase) {
 	}
 }
 
-// decoded returns user data as text, and also if it is compressed.
+// decoded returns user data as text, and also if it is compressed. Lines that repeat are counted.
 func decoded(t *testing.T, text string) string {
 	t.Helper()
 	plain, err := base64.StdEncoding.DecodeString(text)
@@ -202,9 +208,28 @@ func decoded(t *testing.T, text string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return "(compressed with gzip)\n" + string(inner)
+		return "(compressed with gzip)\n" + shortened(string(inner))
 	}
-	return string(plain)
+	return shortened(string(plain))
+}
+
+// shortened returns text in which the repetitions of a line, if there are many, are a number.
+func shortened(text string) string {
+	var b strings.Builder
+	lines := slices.Collect(strings.Lines(text))
+	for i := 0; i < len(lines); {
+		end := i + 1
+		for end < len(lines) && lines[end] == lines[i] {
+			end++
+		}
+		if b.WriteString(lines[i]); end-i > 10 {
+			fmt.Fprintf(&b, "(%d times)\n", end-i)
+		} else {
+			end = i + 1
+		}
+		i = end
+	}
+	return b.String()
 }
 
 // readable returns a request as YAML with the names of AWS's API reference, without what is empty. Objects that fit into
