@@ -386,6 +386,36 @@ func TestPlacementDrift(t *testing.T) {
 	drift("the selector was changed", awsv1.ReasonNodeClassDrift)
 }
 
+// A list of machines asks once for a placement group that cannot be read, and not for each machine.
+func TestPlacementGroupIsDenied(t *testing.T) {
+	w := newWorld(t, "m5.large")
+	w.place(t, awssim.PlacementGroup{Name: "racks", Strategy: "partition"})
+	p := w.provider(t)
+	for n := range 3 {
+		w.launched(t, p, "c"+strconv.Itoa(n), onDemandIn("us-east-1a")...)
+	}
+	fault, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultDeny, Service: "ec2", Action: "DescribePlacementGroups"})
+	check(t, err)
+	w.sim.ResetCalls()
+	p = w.provider(t) // a new process, which has no last known group
+	machines, err := p.Machines(t.Context())
+	check(t, err)
+	calls := 0
+	for call, n := range w.sim.Calls() {
+		if call.Action == "DescribePlacementGroups" {
+			calls += n
+		}
+	}
+	if len(machines) != 3 || calls != 1 {
+		t.Errorf("%d calls for %d machines, want 1 for 3", calls, len(machines))
+	}
+	w.sim.Clear(fault)
+	w.clock.skip(31 * time.Second)
+	if _, err := p.Catalog(t.Context(), poolOf("default")); err != nil {
+		t.Errorf("half a minute later: %v", err)
+	}
+}
+
 // While EC2 cannot be read, the last known group is used for a day. A group that is deleted stops launches.
 func TestPlacementGroupIsGone(t *testing.T) {
 	w := newWorld(t, "m5.large")
@@ -408,6 +438,7 @@ func TestPlacementGroupIsGone(t *testing.T) {
 	}
 	w.sim.Clear(fault)
 	check(t, w.sim.DeletePlacementGroup(id))
+	w.clock.skip(31 * time.Second)
 	if _, err := p.Catalog(t.Context(), poolOf("default")); !errors.As(err, &unready) || unready.Reason != awsv1.ReasonPlacementGroupNotFound {
 		t.Errorf("a group that is gone: %v", err)
 	}

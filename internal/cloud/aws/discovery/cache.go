@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// cache keeps results for a while. Errors are not kept.
+// cache keeps results for a while.
 type cache[K comparable, V any] struct {
 	now func() time.Time
+	// errorsFor is how long an error is kept, 0 if the next caller asks again.
+	errorsFor time.Duration
 
 	mu      sync.Mutex
 	answers map[K]answer[V]
@@ -18,6 +20,7 @@ type cache[K comparable, V any] struct {
 
 type answer[V any] struct {
 	value V
+	err   error
 	until time.Time
 }
 
@@ -26,13 +29,13 @@ func newCache[K comparable, V any](now func() time.Time) *cache[K, V] {
 }
 
 // value returns the cached result for the key, or the result of ask, which it caches for the lifetime. While one caller
-// runs ask, others with the same key wait. If ask fails, the next waiting caller runs its own.
+// runs ask, others with the same key wait. If ask fails, and errors are not kept, the next waiting caller runs its own.
 func (c *cache[K, V]) value(ctx context.Context, key K, lifetime time.Duration, ask func(context.Context) (V, error)) (V, error) {
 	for {
 		c.mu.Lock()
 		if kept, ok := c.answers[key]; ok && kept.until.After(c.now()) {
 			c.mu.Unlock()
-			return kept.value, nil
+			return kept.value, kept.err
 		}
 		busy := c.asking[key]
 		if busy == nil {
@@ -50,23 +53,27 @@ func (c *cache[K, V]) value(ctx context.Context, key K, lifetime time.Duration, 
 	}
 }
 
-// fill calls ask and caches its result. The lifetime starts when ask is called.
+// fill calls ask and caches its result. The lifetime of a value starts when ask is called, that of an error when it fails.
 func (c *cache[K, V]) fill(ctx context.Context, key K, lifetime time.Duration, ask func(context.Context) (V, error)) (V, error) {
-	asked, answered := c.now(), false
-	var value V
+	asked := c.now()
+	var made answer[V]
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if answered {
-			now := c.now()
+		if now := c.now(); made.until.After(now) {
 			maps.DeleteFunc(c.answers, func(_ K, a answer[V]) bool { return !a.until.After(now) })
-			c.answers[key] = answer[V]{value, asked.Add(lifetime)}
+			c.answers[key] = made
 		}
 		close(c.asking[key])
 		delete(c.asking, key)
 	}()
 	value, err := ask(ctx)
-	answered = err == nil
+	switch {
+	case err == nil:
+		made = answer[V]{value, nil, asked.Add(lifetime)}
+	case ctx.Err() == nil: // otherwise it is the caller that gave up
+		made = answer[V]{value, err, c.now().Add(c.errorsFor)}
+	}
 	return value, err
 }
 
@@ -74,7 +81,7 @@ func (c *cache[K, V]) fill(ctx context.Context, key K, lifetime time.Duration, a
 func (c *cache[K, V]) keep(key K, value V, lifetime time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answers[key] = answer[V]{value, c.now().Add(lifetime)}
+	c.answers[key] = answer[V]{value, nil, c.now().Add(lifetime)}
 }
 
 // kept returns the cached result for the key.

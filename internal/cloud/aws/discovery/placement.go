@@ -43,16 +43,19 @@ type lastPlacement struct {
 }
 
 const (
-	// placementFor is how long an answer is used, and placementKept how long while calls fail.
-	placementFor  = time.Minute
-	placementKept = 24 * time.Hour
+	// placementFor is how long an answer is used, and placementKept how long while calls fail. Every machine of a class
+	// needs its group: after an error, EC2 is asked again when placementErrorsFor has passed.
+	placementFor       = time.Minute
+	placementKept      = 24 * time.Hour
+	placementErrorsFor = 30 * time.Second
 
 	codeNoPlacement = "InvalidPlacementGroup.Unknown"
 )
 
 func newPlacements(api EC2API, calls *Caller, now func() time.Time) *Placements {
-	return &Placements{api: api, calls: calls, now: now, found: newCache[awsv1.PlacementGroupSelector, *PlacementGroup](now),
-		last: map[awsv1.PlacementGroupSelector]lastPlacement{}}
+	found := newCache[awsv1.PlacementGroupSelector, *PlacementGroup](now)
+	found.errorsFor = placementErrorsFor
+	return &Placements{api: api, calls: calls, now: now, found: found, last: map[awsv1.PlacementGroupSelector]lastPlacement{}}
 }
 
 // Find returns the placement group that the class selects, nil if it selects none or the group does not exist. It must
