@@ -2,6 +2,7 @@ package placement
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/bitset"
@@ -180,7 +181,8 @@ func rowKey(row label.Row, asks bool, usedUp string) string {
 }
 
 // undominated lists the offerings worth trying: sorted by price, each is larger in some resource than all cheaper ones.
-// Reserved offerings are first and exclude no others, because a reservation may be used up at any moment.
+// Offerings of reservations and commitments are first and exclude only those of the same one, because each may be used up at
+// any moment.
 // Rows that differ in labels only which no type, offering or daemon has share it. With limits, an offering excludes others
 // only if it uses no more of what is limited.
 func (ps *poolState) undominated(o *offer, limits bool) []typeOffering {
@@ -227,30 +229,39 @@ func (ps *poolState) frontWithin(o *offer) []typeOffering {
 
 // frontOf returns the front of a price list of classes, with or without the limits.
 func (ps *poolState) frontOf(o *offer, priceList func([]int) []typeOffering, limits bool) []typeOffering {
-	reserved := func(i int) bool { return ps.spec.Types.Classes[i].ReservationID != "" }
+	var open []int
+	byReservation := map[string][]int{}
+	for _, i := range o.classes {
+		if id := ps.spec.Types.Classes[i].ReservationID; id != "" {
+			byReservation[id] = append(byReservation[id], i)
+		} else {
+			open = append(open, i)
+		}
+	}
 	var front []typeOffering
-	for _, drop := range []func(int) bool{func(i int) bool { return !reserved(i) }, reserved} {
-		classes := o.classes
-		if slices.ContainsFunc(classes, drop) {
-			classes = slices.DeleteFunc(slices.Clone(classes), drop)
+	for _, id := range slices.Sorted(maps.Keys(byReservation)) {
+		front = append(front, ps.frontOfClasses(o, byReservation[id], priceList, limits)...)
+	}
+	sortOfferings(front)
+	return append(front, ps.frontOfClasses(o, open, priceList, limits)...)
+}
+
+func (ps *poolState) frontOfClasses(o *offer, classes []int, priceList func([]int) []typeOffering, limits bool) (front []typeOffering) {
+	lists := [][]int{classes}
+	if limits {
+		lists = ps.byQuotas(o.row, classes)
+	}
+	beats := func(q, p typeOffering) bool { return o.beats(q, p) && (!limits || ps.beatsInLimits(o, q, p)) }
+	for _, p := range o.offeringsOf(lists, priceList) {
+		if !o.available.Has(p.kind) || slices.ContainsFunc(front, func(q typeOffering) bool { return beats(q, p) }) {
+			continue
 		}
-		from := len(front)
-		lists := [][]int{classes}
-		if limits {
-			lists = ps.byQuotas(o.row, classes)
+		equal := len(front)
+		for equal > 0 && front[equal-1].price == p.price {
+			equal--
 		}
-		beats := func(q, p typeOffering) bool { return o.beats(q, p) && (!limits || ps.beatsInLimits(o, q, p)) }
-		for _, p := range o.offeringsOf(lists, priceList) {
-			if !o.available.Has(p.kind) || slices.ContainsFunc(front[from:], func(q typeOffering) bool { return beats(q, p) }) {
-				continue
-			}
-			equal := len(front)
-			for equal > from && front[equal-1].price == p.price {
-				equal--
-			}
-			// Of equal prices the smaller come first, and the larger beat them.
-			front = append(append(front[:equal], slices.DeleteFunc(front[equal:], func(q typeOffering) bool { return beats(p, q) })...), p)
-		}
+		// Of equal prices the smaller come first, and the larger beat them.
+		front = append(append(front[:equal], slices.DeleteFunc(front[equal:], func(q typeOffering) bool { return beats(p, q) })...), p)
 	}
 	return front
 }

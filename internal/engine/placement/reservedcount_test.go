@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,4 +54,29 @@ func reservedBy(p *plan.Provision) map[string]int {
 		}
 	}
 	return reserved
+}
+
+// TestReservationsOfOneType: each of several reservations of a type gets its nodes, then a commitment, and the rest is bought
+// at the list price.
+func TestReservationsOfOneType(t *testing.T) {
+	cpu := []quantity.Amount{{Name: "cpu", Value: 1000}, {Name: "pods", Value: 10}}
+	at := func(zone, capacityType, id string, price, units int64) model.Offering {
+		return model.Offering{Zone: zone, CapacityType: capacityType, Price: price, Available: true, ReservationID: id, ReservationCount: 1,
+			Units: units, Limit: units}
+	}
+	known := map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}
+	b := model.NewBuilder()
+	b.UpsertPool(model.PoolSpec{Name: "p", Catalog: &model.Catalog{WellKnown: known, Types: []model.InstanceType{{Name: "t", Capacity: cpu, Allocatable: cpu,
+		Offerings: []model.Offering{at("x", "reserved", "r", 10, 0), at("y", "reserved", "s", 11, 0), at("y", "reserved", "u", 11, 0),
+			at("x", "on-demand", model.CommitmentID(0, "plan"), model.Nano/2, 1000), at("x", "on-demand", "", model.Nano, 0)}}}}})
+	for i := range 6 {
+		b.UpsertPod(model.PodSpec{UID: fmt.Sprint(i), Namespace: "n", Name: fmt.Sprint(i), State: model.Pending, Reschedulable: true, Requests: cpu[:1]})
+	}
+	var got []string
+	for _, c := range Schedule(b.Snapshot(time.Unix(0, 0)), Options{}).Claims {
+		got = append(got, c.Reservation)
+	}
+	if slices.Sort(got); !slices.Equal(got, []string{"", "", model.CommitmentID(0, "plan"), "r", "s", "u"}) {
+		t.Errorf("the claims are in %q", got)
+	}
 }
