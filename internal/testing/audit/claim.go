@@ -32,6 +32,7 @@ func (j *judge) claims(claims []plan.NewClaim) {
 	}
 	j.quotas(claims)
 	j.reservations(claims)
+	j.commitments(claims)
 	j.spotShares(claims)
 	j.weights(claims, accounts)
 }
@@ -104,7 +105,7 @@ func (j *judge) options(c *plan.NewClaim, outcomes []outcome) {
 func (j *judge) option(c *plan.NewClaim, option plan.Option, outcomes []outcome) {
 	found := false
 	for _, o := range outcomes {
-		if !o.offering.Available {
+		if !o.offering.Available || !paysFor(o.offering, c) {
 			continue
 		}
 		found = found || o.offering.Zone == option.Zone && o.offering.CapacityType == option.CapacityType && o.offering.Price == option.Price
