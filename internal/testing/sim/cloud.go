@@ -59,6 +59,7 @@ func (c *cloud) launch(of *claim) *machine {
 		}
 	}
 	var best *machine
+	partition := c.partition(of)
 	for i := range c.w.setting.types {
 		t := &c.w.setting.types[i]
 		if !covers(t, of) {
@@ -66,8 +67,8 @@ func (c *cloud) launch(of *claim) *machine {
 		}
 		for _, o := range t.Offerings {
 			at := place{t.Name, o.Zone, o.CapacityType}
-			labels := labelsAt(t, o)
-			if !compatible(of.requirements, labels) || best != nil && best.price <= o.Price {
+			labels := labelsAt(t, o, partition)
+			if !compatible(of.requirements, labels) || o.ReservationID != "" && c.taken(o.ReservationID) >= o.ReservationCount || best != nil && best.price <= o.Price {
 				continue
 			}
 			if c.empty[at] {
@@ -82,6 +83,9 @@ func (c *cloud) launch(of *claim) *machine {
 	}
 	best.id = fmt.Sprintf("machine-%d", len(c.ledger))
 	c.ledger = append(c.ledger, best)
+	if best.place.capacityType == reserved {
+		c.publish()
+	}
 	c.w.say("cloud sells %s (%v) for claim %s", best.id, best.place, of.name)
 	c.w.check.sold(best)
 	c.w.kubelet(best)
@@ -97,20 +101,28 @@ func covers(t *model.InstanceType, of *claim) bool {
 	return true
 }
 
-// compatible ignores requirements on labels that the type lacks: the user's own labels are set by the claim.
+// compatible ignores requirements on labels that the type lacks: the user's own labels are set by the claim. Without the label
+// of reservations a machine is in none.
 func compatible(all []label.Requirement, labels map[string]string) bool {
 	return !slices.ContainsFunc(all, func(r label.Requirement) bool {
 		value, there := labels[r.Key]
-		return there && !allows(r, value, there)
+		return (there || r.Key == labelReservation) && !allows(r, value, there)
 	})
 }
 
-func labelsAt(t *model.InstanceType, o model.Offering) map[string]string {
+// labelsAt returns the labels of a machine, in a partition if it is not "".
+func labelsAt(t *model.InstanceType, o model.Offering, partition string) map[string]string {
 	labels := map[string]string{model.LabelZone: o.Zone, model.LabelCapacityType: o.CapacityType, model.LabelType: t.Name}
 	for _, r := range t.Requirements {
 		if r.Key == labelArch {
 			labels[labelArch] = r.Values[0]
 		}
+	}
+	if o.ReservationID != "" {
+		labels[labelReservation] = o.ReservationID
+	}
+	if partition != "" {
+		labels[labelPartition] = partition
 	}
 	return labels
 }
@@ -133,14 +145,13 @@ func (c *cloud) publish() {
 		for j := range types[i].Offerings {
 			o := &types[i].Offerings[j]
 			o.Available = !c.refused[place{types[i].Name, o.Zone, o.CapacityType}].After(c.w.now)
+			if o.ReservationID != "" {
+				o.ReservationCount -= c.taken(o.ReservationID)
+				o.Available = o.Available && o.ReservationCount > 0
+			}
 		}
 	}
-	catalog := &model.Catalog{Types: types, WellKnown: wellKnown}
-	for i, p := range c.w.setting.pools {
-		fresh := *p
-		fresh.Catalog = catalog
-		c.w.setting.pools[i] = &fresh
-	}
+	c.w.setting.offer(types)
 	c.w.catalogs++
 }
 
@@ -190,6 +201,9 @@ func (c *cloud) end(m *machine) {
 	if m.gone.IsZero() {
 		m.gone = c.w.now
 		c.w.say("%s is gone", m.id)
+		if m.place.capacityType == reserved {
+			c.publish()
+		}
 	}
 }
 

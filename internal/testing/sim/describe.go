@@ -285,7 +285,7 @@ func claimOf(s *setting, planned *plan.NewClaim) *claim {
 		if r.Key != model.LabelHostname {
 			c.requirements = append(c.requirements, r)
 		}
-		if r.Operator == label.In && len(r.Values) > 0 && !wellKnown[r.Key] && r.Key != model.LabelHostname {
+		if r.Operator == label.In && len(r.Values) > 0 && !s.known[r.Key] && r.Key != model.LabelHostname {
 			c.labels[r.Key] = slices.Min(r.Values)
 		}
 	}

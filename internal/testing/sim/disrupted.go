@@ -127,6 +127,9 @@ func (d departure) replaced() {
 		}
 		after += d.cost(of)
 	}
+	if d.w.setting.commitments != nil {
+		before, after = d.billed()
+	}
 	whole := known == len(d.command.Candidates) && len(d.going) == known
 	if d.command.Reason == plan.Underutilized && whole && after >= before {
 		d.fail(Cheaper, "command %s replaces nodes of %d nano-USD an hour by ones of %d", d.command.ID, before, after)
@@ -321,7 +324,7 @@ func (c *checks) limited(pool *model.PoolSpec, count int64) bool {
 func (c *checks) offers(pool *model.PoolSpec) bool {
 	for i := range pool.Catalog.Types {
 		for _, o := range pool.Catalog.Types[i].Offerings {
-			if o.Available && c.suits(pool, labelsAt(&pool.Catalog.Types[i], o), &pod{}) {
+			if o.Available && c.suits(pool, labelsAt(&pool.Catalog.Types[i], o, ""), &pod{}) {
 				return true
 			}
 		}

@@ -191,7 +191,7 @@ func dearest(pool *model.Pool, all []label.Requirement) []label.Requirement {
 	for i := range pool.Catalog.Types {
 		t := &pool.Catalog.Types[i]
 		for _, o := range t.Offerings {
-			if o.Price > most && compatible(others, labelsAt(t, o)) {
+			if o.Price > most && compatible(others, labelsAt(t, o, "")) {
 				most, name = o.Price, t.Name
 			}
 		}

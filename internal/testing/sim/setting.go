@@ -29,7 +29,9 @@ var (
 // setting is the part of a world that does not change while a history runs, except for offerings, pools and the
 // default requests of pods and daemons.
 type setting struct {
-	types   []model.InstanceType
+	types []model.InstanceType
+	// known holds the well-known labels.
+	known   map[string]bool
 	pools   []*model.PoolSpec
 	daemons []model.DaemonSpec
 	apps    []*app
@@ -47,6 +49,9 @@ type setting struct {
 	limits *limitRange
 	// late is nil if nodes and objects are what they were when the controller decided about them.
 	late *late
+	// commitments and partitions are those of worlds in which capacity is paid in advance.
+	commitments []commitment
+	partitions  []string
 	// foreign returns the taint that an external component sets on a node that joins; nil for never.
 	foreign func() (model.Taint, bool)
 }
@@ -85,7 +90,7 @@ type formerPool struct {
 }
 
 func newSetting(seed uint64, rng *rand.Rand) *setting {
-	s := &setting{types: someTypes(rng), lag: 500 * time.Millisecond, binding: 300 * time.Millisecond}
+	s := &setting{types: someTypes(rng), known: wellKnown, lag: 500 * time.Millisecond, binding: 300 * time.Millisecond}
 	if rng.IntN(4) == 0 {
 		s.lag = 12 * time.Second
 	}
@@ -109,6 +114,7 @@ func newSetting(seed uint64, rng *rand.Rand) *setting {
 	s.preempts(seed)
 	s.limit(seed)
 	s.delay(seed)
+	s.buy(seed)
 	return s
 }
 

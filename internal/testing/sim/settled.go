@@ -159,9 +159,11 @@ func (c *checks) holds(pool *model.PoolSpec, p *pod) string {
 			continue
 		}
 		for _, o := range t.Offerings {
-			labels := labelsAt(t, o)
-			if o.Available && c.suits(pool, labels, p) && c.w.welcome(p, labels) {
-				return t.Name
+			for _, partition := range append([]string{""}, c.w.setting.partitions...) {
+				labels := labelsAt(t, o, partition)
+				if o.Available && (partition != "") == (c.w.setting.partitions != nil) && c.suits(pool, labels, p) && c.w.welcome(p, labels) {
+					return t.Name
+				}
 			}
 		}
 	}

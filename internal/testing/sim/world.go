@@ -70,6 +70,9 @@ func newWorld(seed uint64, opts Options) *world {
 		w.say("%s weight %d limits %v budgets %v consolidate after %v, %s, template %+v", p.Name, p.Weight, p.Limits, p.Budgets, p.ConsolidateAfter, p.Policy,
 			*w.setting.templates[p.Name])
 	}
+	for _, line := range w.setting.describeBought() {
+		w.say("%s", line)
+	}
 	w.setting.roll(w.now)
 	for _, a := range w.setting.apps {
 		if a.disks || a.pod.relation != (relation{}) {
