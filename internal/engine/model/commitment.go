@@ -144,8 +144,8 @@ func (f *freezer) cover(commitments []*Commitment) map[string]*cover {
 	return covers
 }
 
-// coverOf takes what a machine of the offering needs from the commitments; nil if none covers it.
-func coverOf(at machineOffering, x *TypeIndex, commitments []*Commitment) *cover {
+// coverOf takes what a machine of one of the offerings needs from the commitments; nil if none covers it.
+func coverOf(at zonalOfferings, x *TypeIndex, commitments []*Commitment) *cover {
 	t, known := x.Lookup(at.instanceType)
 	if !known {
 		return nil
@@ -154,7 +154,7 @@ func coverOf(at machineOffering, x *TypeIndex, commitments []*Commitment) *cover
 	paid := 0.0
 	for i := range x.Classes {
 		c := &x.Classes[i]
-		if c.CapacityType != at.capacityType || at.zone != "" && c.Zone != at.zone || c.Price[t] == NoPrice {
+		if c.CapacityType != at.capacityType || len(at.zones) > 0 && !slices.Contains(at.zones, c.Zone) || c.Price[t] == NoPrice {
 			continue
 		}
 		if c.Units == 0 {
@@ -164,7 +164,7 @@ func coverOf(at machineOffering, x *TypeIndex, commitments []*Commitment) *cover
 		k := slices.IndexFunc(commitments, func(m *Commitment) bool { return m.ID == c.ReservationID })
 		need := int64(float64(rest * float64(c.units(t))))
 		took := min(need, commitments[k].Left())
-		if took <= 0 || uses[c.ReservationID] > 0 { // without a zone, the first one counts
+		if took <= 0 || uses[c.ReservationID] > 0 { // of several zones, the first one counts
 			continue
 		}
 		commitments[k].Used += took
@@ -179,20 +179,32 @@ func coverOf(at machineOffering, x *TypeIndex, commitments []*Commitment) *cover
 	return &cover{int64(paid + float64(max(0, rest)*float64(list)) + 0.5), uses}
 }
 
+// zonalOfferings are the offerings of a type in one of the zones. No zones are all.
+type zonalOfferings struct {
+	instanceType, capacityType string
+	zones                      []string
+}
+
 // offeringOf returns what the machine is; of a claim in flight, what is cheapest for it, if it is bought in one capacity
-// type. Its zone may be empty.
-func offeringOf(spec *NodeSpec) machineOffering {
+// type.
+func offeringOf(spec *NodeSpec) zonalOfferings {
 	if spec.Stage != Launching {
-		return machineOffering{spec.Labels[LabelType], spec.Labels[LabelZone], spec.Labels[LabelCapacityType]}
+		at := zonalOfferings{instanceType: spec.Labels[LabelType], capacityType: spec.Labels[LabelCapacityType]}
+		if zone := spec.Labels[LabelZone]; zone != "" {
+			at.zones = []string{zone}
+		}
+		return at
 	}
-	var at machineOffering
+	var at zonalOfferings
 	for _, r := range spec.Requirements {
 		switch {
-		case len(r.Values) == 0:
+		case r.Operator != label.In || len(r.Values) == 0:
 		case r.Key == LabelType:
 			at.instanceType = r.Values[0]
 		case r.Key == LabelCapacityType && len(r.Values) == 1:
 			at.capacityType = r.Values[0]
+		case r.Key == LabelZone:
+			at.zones = r.Values
 		}
 	}
 	return at
@@ -252,12 +264,12 @@ func (n *Node) priceWith(x *TypeIndex, left []*Commitment) (highest int64) {
 	if n.Stage != Launching {
 		types = []string{at.instanceType}
 		if t, known := x.Lookup(at.instanceType); known {
-			listed = x.PriceOf(t, at.zone, at.capacityType)
+			listed = x.PriceOf(t, n.Labels[LabelZone], at.capacityType)
 		}
 	}
 	for _, name := range types {
 		price := listed
-		if c := coverOf(machineOffering{name, at.zone, at.capacityType}, x, using(left, 1)); c != nil {
+		if c := coverOf(zonalOfferings{name, at.capacityType, at.zones}, x, using(left, 1)); c != nil {
 			price = c.price
 		}
 		highest = max(highest, price)

@@ -95,8 +95,9 @@ func (f *fleet) pinReservation(ps *poolState, class int, row label.Row) {
 	c := &ps.spec.Types.Classes[class]
 	space := f.snap.Space
 	switch {
-	case c.Units > 0: // in whichever zone
+	case c.Units > 0:
 		c.PinKey(space, row, model.LabelCapacityType, model.FieldCommitment)
+		ps.keepZones(row)
 		return
 	case c.ReservationID != "":
 		c.Pin(space, row)
@@ -120,6 +121,19 @@ func (f *fleet) pinReservation(ps *poolState, class int, row label.Row) {
 			bitset.Set(row[from:to]).Remove(space.Atom(key, c.CapacityType))
 		}
 	}
+}
+
+// keepZones narrows the row to the zones in which it admits offerings.
+func (ps *poolState) keepZones(row label.Row) {
+	space := ps.snap.Space
+	key, _ := space.Lookup(model.LabelZone)
+	zones := bitset.New(space.Atoms(key))
+	_, classes := ps.spec.Types.Offered(row)
+	for _, i := range classes {
+		zones.Add(space.Atom(key, ps.spec.Types.Classes[i].Zone))
+	}
+	from, to := space.Span(key)
+	bitset.Set(row[from:to]).AndWith(zones)
 }
 
 // takeReservation uses one node of the bin's reservation, if it has one. It returns false when the reservation is used

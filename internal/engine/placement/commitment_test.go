@@ -27,9 +27,10 @@ type fleetOf struct {
 	usd    bool
 	nodes  []model.NodeSpec
 	pods   int
-	others int64 // price of type a per vCPU
-	most   int64 // limit of the pool, in nano-USD per hour; 0 for none
-	flat   bool  // the commitment is at 0.01 USD per hour for each machine
+	others int64  // price of type a per vCPU
+	most   int64  // limit of the pool, in nano-USD per hour; 0 for none
+	flat   bool   // the commitment is at 0.01 USD per hour for each machine
+	zone   string // of the commitment; "" for both
 }
 
 const bPerCPU = model.Nano / 10
@@ -52,7 +53,7 @@ func (f *fleetOf) catalog() *model.Catalog {
 					o.Requirements = []label.Requirement{{Key: model.FieldCommitment, Operator: label.DoesNotExist}}
 				}
 				t.Offerings = append(t.Offerings, o)
-				if family == "b" && f.limit > 0 {
+				if family == "b" && f.limit > 0 && (f.zone == "" || f.zone == zone) {
 					o.Requirements = []label.Requirement{in(model.FieldCommitment, "plan")}
 					o.ReservationID, o.Price, o.Limit, o.Units = model.CommitmentID(0, "plan"), price/2, f.limit, cpus*1000
 					if f.flat {
@@ -167,12 +168,49 @@ func TestCommittedWithinLimit(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 13))
 		f := randomFleet(r)
 		f.most, f.flat = int64(r.IntN(200))*model.Nano/100, r.IntN(2) == 0
+		f.zone = []string{"", "y"}[r.IntN(2)]
 		snap := f.snapshot()
 		p := placement.Schedule(snap, placement.Options{})
 		if _, dropped := guard.CheckProvision(snap, p); len(dropped) > 0 {
 			t.Errorf("seed %d: the guard drops %+v", seed, dropped)
 		}
 	}
+}
+
+// TestZonalCommitment: a claim that is bought with a commitment of one zone is launched there, and counts before it is. One
+// that must be in the other zone uses none.
+func TestZonalCommitment(t *testing.T) {
+	f := fleetOf{limit: 8000, pods: 8, others: model.Nano * 8 / 100, zone: "y"}
+	p := placement.Schedule(f.snapshot(), placement.Options{})
+	if diff := cmp.Diff(map[string]int64{"a ": 8, "b plan": 8}, bought(p)); diff != "" {
+		t.Errorf("vCPUs by family and commitment (-want +got):\n%s", diff)
+	}
+	for i := range p.Claims {
+		if c := &p.Claims[i]; c.Commitment != "" && !slices.Equal(zonesOf(c.Requirements), []string{"y"}) {
+			t.Errorf("a claim with the commitment requires %v, want zone y", c.Requirements)
+		}
+	}
+	for _, test := range []struct {
+		zones []string
+		want  int64
+	}{{nil, 4000}, {[]string{"x", "y"}, 4000}, {[]string{"y"}, 4000}, {[]string{"x"}, 0}} {
+		n := launching("b4", 1)
+		if test.zones != nil {
+			n.Requirements = append(n.Requirements, in(model.LabelZone, test.zones...))
+		}
+		f.nodes = []model.NodeSpec{n}
+		if used := f.snapshot().Commitments[0].Used; used != test.want {
+			t.Errorf("a claim in zones %v uses %d, want %d", test.zones, used, test.want)
+		}
+	}
+}
+
+// launching returns a claim for a machine of the type that is not launched.
+func launching(typeName string, minute int) model.NodeSpec {
+	n := machine(typeName, minute)
+	n.Stage, n.Ready, n.Labels = model.Launching, false, map[string]string{model.LabelPool: "p"}
+	n.Requirements = []label.Requirement{in(model.LabelType, typeName), in(model.LabelCapacityType, "on-demand")}
+	return n
 }
 
 // full returns the nodes without room for pods.
