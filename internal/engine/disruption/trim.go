@@ -90,7 +90,7 @@ func (w *projection) offeringsFor(claim *plan.NewClaim, capacityType string) cla
 	if !ok {
 		return claimOfferings{}
 	}
-	w.snap.PinCommitment(row, claim.Reservation)
+	model.PinCommitment(w.snap.Space, row, claim.Reservation)
 	s := claimOfferings{pool: pool, row: row}
 	for i := range pool.Types.Classes {
 		if c := &pool.Types.Classes[i]; (capacityType == "" || c.CapacityType == capacityType) && c.Admits(w.snap.Space, row) {

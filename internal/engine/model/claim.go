@@ -26,6 +26,7 @@ func (f *freezer) encodeClaim(n *Node, types *TypeIndex, daemons []*Daemon) {
 			f.shared.space.SetOnly(n.Row, k, f.shared.space.Atom(k, value))
 		}
 	}
+	PinCommitment(f.shared.space, n.Row, "") // what it costs without: pay
 	if types != nil {
 		f.settleCustom(n, wellKnown)
 	}

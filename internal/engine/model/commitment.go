@@ -65,6 +65,7 @@ func (c *Commitment) Nodes(class *OfferClass, t int) int64 { return c.Left() / m
 
 // cover is what a machine pays.
 type cover struct {
+	kind  string
 	price int64
 	// uses are the units that it takes, by ID.
 	uses map[string]int64
@@ -176,7 +177,7 @@ func coverOf(at zonalOfferings, x *TypeIndex, commitments []*Commitment) *cover 
 	if len(uses) == 0 {
 		return nil
 	}
-	return &cover{int64(paid + float64(max(0, rest)*float64(list)) + 0.5), uses}
+	return &cover{at.instanceType, int64(paid + float64(max(0, rest)*float64(list)) + 0.5), uses}
 }
 
 // zonalOfferings are the offerings of a type in one of the zones. No zones are all.
@@ -238,10 +239,10 @@ func using(list []*Commitment, sign int64, nodes ...*Node) []*Commitment {
 
 // pay sets the price of a machine that commitments cover, one of the model too (Future), whose list of types has its own
 // type. For a claim in flight, that is the least it may cost.
-func (n *Node) pay(price int64) {
-	n.least.price = price
+func (n *Node) pay(c *cover) {
+	n.least.kind, n.least.price = c.kind, c.price
 	if n.Stage != Launching {
-		n.Price = price
+		n.Price = c.price
 	}
 }
 
@@ -279,14 +280,14 @@ func (n *Node) priceWith(x *TypeIndex, left []*Commitment) (highest int64) {
 }
 
 // PinCommitment narrows the row to nodes that are bought with the commitment of the ID, or with none if it is not one.
-func (s *Snapshot) PinCommitment(row label.Row, id string) {
-	k, known := s.Space.Lookup(FieldCommitment)
+func PinCommitment(space *label.Space, row label.Row, id string) {
+	k, known := space.Lookup(FieldCommitment)
 	name, committed := CommitmentName(id)
 	switch {
 	case !known:
 	case !committed:
-		s.Space.SetOnly(row, k, s.Space.Absent(k))
+		space.SetOnly(row, k, space.Absent(k))
 	default:
-		s.Space.SetOnly(row, k, s.Space.Atom(k, name))
+		space.SetOnly(row, k, space.Atom(k, name))
 	}
 }

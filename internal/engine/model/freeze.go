@@ -186,7 +186,7 @@ func (f *freezer) encodeNode(record *nodeRecord, daemons []*Daemon) *Node {
 		n.Price = f.priceElsewhere(n)
 	}
 	if n.cover = f.covers[n.Name]; n.cover != nil {
-		n.pay(n.cover.price)
+		n.pay(n.cover)
 	}
 	n.weigh()
 	return n

@@ -38,6 +38,7 @@ func (s *Snapshot) future(pool *Pool, spec NodeSpec, set bitset.Set) *Node {
 			s.Space.SetOnly(n.Row, k, s.Space.Atom(k, value))
 		}
 	}
+	PinCommitment(s.Space, n.Row, "") // what it costs without: pay
 	n.Row = x.Hull(n.Row, set)
 	n.size(pool, set)
 	n.Usable = grow(n.Usable.Clone(), len(s.Resources))
@@ -45,7 +46,7 @@ func (s *Snapshot) future(pool *Pool, spec NodeSpec, set bitset.Set) *Node {
 	n.weigh()
 	n.price(x, set)
 	if n.cover = coverOf(offeringOf(&spec), x, using(s.Commitments, 1)); n.cover != nil {
-		n.pay(n.cover.price)
+		n.pay(n.cover)
 	}
 	return n
 }

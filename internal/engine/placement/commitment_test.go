@@ -244,6 +244,9 @@ func randomFleet(r *rand.Rand) fleetOf {
 	types := []string{"a2", "a4", "b2", "b4"}
 	for minute := range r.IntN(8) {
 		n := machine(types[r.IntN(4)], minute)
+		if r.IntN(3) == 0 {
+			n = launching(types[r.IntN(4)], minute)
+		}
 		n.Deleting = r.IntN(6) == 0
 		f.nodes = append(f.nodes, n)
 	}
@@ -263,9 +266,9 @@ func TestCover(t *testing.T) {
 		left, used := float64(f.limit), 0.0
 		for i := range f.nodes {
 			n := &f.nodes[i]
-			cpus, _ := strconv.ParseFloat(n.Labels[model.LabelType][1:], 64)
+			cpus, _ := strconv.ParseFloat(n.Name[1:2], 64)
 			want := cpus * float64(f.others)
-			if n.Labels[model.LabelType][0] == 'b' {
+			if n.Name[0] == 'b' {
 				want = cpus * bPerCPU
 				units := cpus * 1000
 				if f.usd {
@@ -276,7 +279,7 @@ func TestCover(t *testing.T) {
 					left, used = left-took, used+took
 				}
 			}
-			if got := float64(snap.Node(n.Name).Price); got < want-2 || got > want+2 {
+			if got := float64(snap.Node(n.Name).LeastPrice()); got < want-2 || got > want+2 {
 				t.Errorf("seed %d: %s costs %v, want %v", seed, n.Name, got, want)
 			}
 		}
