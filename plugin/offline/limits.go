@@ -77,6 +77,8 @@ func leastOf(snap *model.Snapshot, pool *model.Pool, row label.Row, r quantity.R
 	if pool.Types == nil {
 		return 0, false
 	}
+	row = slices.Clone(row)
+	model.PinCommitment(snap.Space, row, "") // limits count the list price
 	_, classes := pool.Types.Offered(row)
 	compatible := pool.Types.Compatible(row)
 	for t := range pool.Eligible.All() {

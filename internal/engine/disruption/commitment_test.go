@@ -229,3 +229,16 @@ func TestCommitmentAfterSteps(t *testing.T) {
 		t.Errorf("steps, price and least price %v of %s, want %v of b2", got, n.Labels[model.LabelType], want)
 	}
 }
+
+// TestCommitmentInStaticPool: claims of a static pool list no types, and the provider chooses one by list price.
+func TestCommitmentInStaticPool(t *testing.T) {
+	b := model.NewBuilder()
+	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Catalog: committedCatalog(4000), Static: true, Replicas: 1, Blocked: model.StaticBlock()})
+	snap := b.Snapshot(noon)
+	claim := plan.StaticClaim(snap, snap.Pool("p"), "", func(string) bool { return false })
+	got, found := claim.Cheapest(snap)
+	want := plan.Option{Type: "a2", Zone: "x", CapacityType: "on-demand", Price: model.Nano * 16 / 100} // b2: 0.20, 0.10 committed
+	if !found || got != want {
+		t.Errorf("the cheapest offering is %+v (found %t), want %+v", got, found, want)
+	}
+}

@@ -21,7 +21,7 @@ func StaticClaim(snap *model.Snapshot, pool *model.Pool, instead string, taken f
 }
 
 // Cheapest returns the cheapest available offering that the claim admits, of equals the type with the first name:
-// what a provider that chooses by price launches for a claim without options. It returns false if there is none.
+// what a provider that chooses by list price launches for a claim without options. It returns false if there is none.
 func (c *NewClaim) Cheapest(snap *model.Snapshot) (best Option, found bool) {
 	pool := snap.Pool(c.Pool)
 	if pool == nil || pool.Types == nil {
@@ -36,6 +36,7 @@ func (c *NewClaim) Cheapest(snap *model.Snapshot) (best Option, found bool) {
 		return Option{}, false
 	}
 	row, _, _ := snap.Space.Template(func(key string) bool { return x.Catalog.WellKnown[key] }, requirements)
+	model.PinCommitment(snap.Space, row, "")
 	_, classes := x.Offered(row)
 	compatible := x.Compatible(row)
 	for t := range pool.Eligible.All() {
