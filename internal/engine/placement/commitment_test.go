@@ -186,7 +186,7 @@ func TestZonalCommitment(t *testing.T) {
 		t.Errorf("vCPUs by family and commitment (-want +got):\n%s", diff)
 	}
 	for i := range p.Claims {
-		if c := &p.Claims[i]; c.Commitment != "" && !slices.Equal(zonesOf(c.Requirements), []string{"y"}) {
+		if c := &p.Claims[i]; c.Reservation != "" && !slices.Equal(zonesOf(c.Requirements), []string{"y"}) {
 			t.Errorf("a claim with the commitment requires %v, want zone y", c.Requirements)
 		}
 	}
