@@ -3,6 +3,7 @@ package aws
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -107,25 +108,31 @@ func (p *Provider) Registering(ctx context.Context, claim *karpv1.NodeClaim) (ma
 	if id == "" || claim.Labels[awsv1.LabelPlacementGroupPartition] != "" {
 		return nil, nil
 	}
+	class, err := p.class(ctx, refOf(claim.Spec.NodeClassRef))
+	if errors.Is(err, cloud.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	group, unread := p.sources.Placements.Find(ctx, class)
+	own := group != nil && group.ID == id // otherwise the group is not the class's any more, or not known
+	if own && group.Partitions == 0 {
+		return nil, nil
+	}
 	machine, err := p.launcher.Machine(ctx, claim.Status.ProviderID)
 	if err != nil {
 		return nil, err
 	}
-	if partition := machine.Labels[awsv1.LabelPlacementGroupPartition]; partition != "" {
+	switch partition := machine.Labels[awsv1.LabelPlacementGroupPartition]; {
+	case partition != "":
 		return map[string]string{awsv1.LabelPlacementGroupPartition: partition}, nil
-	}
-	class, err := p.class(ctx, refOf(claim.Spec.NodeClassRef))
-	if err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	group, err := p.sources.Placements.Find(ctx, class)
-	switch {
-	case group == nil && err != nil:
-		return nil, err
-	case group != nil && group.ID == id && group.Partitions > 0:
+	case own:
 		return nil, fmt.Errorf("EC2 does not show the partition of placement group %s that machine %s is in", id, claim.Status.ProviderID)
+	case group == nil:
+		return nil, unread
 	}
-	return nil, nil // the group has no partitions, or is not the class's any more
+	return nil, nil
 }
 
 // placementDrift applies if the machine was launched into another placement group than the one that the class selects

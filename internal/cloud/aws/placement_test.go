@@ -172,6 +172,14 @@ func TestRegisteringWaits(t *testing.T) {
 	if _, err := p.Registering(t.Context(), outside); err == nil {
 		t.Error("registration does not wait while EC2 cannot be read")
 	}
+	outside.Labels[awsv1.LabelPlacementGroupID] = w.place(t, awssim.PlacementGroup{Name: "apart", Strategy: "spread"})
+	if labels, err := p.Registering(t.Context(), outside); err != nil || labels != nil {
+		t.Errorf("of a group without partitions, while EC2 cannot be read: %v, %v", labels, err)
+	}
+	outside.Spec.NodeClassRef.Name = "gone"
+	if labels, err := p.Registering(t.Context(), outside); err != nil || labels != nil {
+		t.Errorf("of a class that is gone: %v, %v", labels, err)
+	}
 }
 
 // All machines of a cluster group are launched in the zone of the first, and other classes are not limited to it. When

@@ -1,6 +1,7 @@
 package nodeclaim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/cloud"
@@ -133,6 +135,29 @@ func TestRegistered(t *testing.T) {
 	}
 	if len(node.Spec.Taints) != 2 || node.Spec.Taints[0].Key != karpv1.TaintKeyUnregistered {
 		t.Errorf("the input node was changed: %v", node.Spec.Taints)
+	}
+}
+
+// A claim whose node has registered stays registered while a node that the kubelet has created again waits: the time limit
+// for the registration does not begin again.
+func TestWaitingKeepsRegistered(t *testing.T) {
+	fails := errors.New("EC2 does not show it")
+	r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(may),
+		Registering: func(context.Context, *karpv1.NodeClaim) (map[string]string, error) { return nil, fails },
+		BeforeReady: func(context.Context, *karpv1.NodeClaim, *corev1.Node) error { return fails }}
+	for name, wait := range map[string]func(*karpv1.NodeClaim){
+		"labels": func(claim *karpv1.NodeClaim) { _ = r.completeLabels(t.Context(), claim) },
+		"hook":   func(claim *karpv1.NodeClaim) { r.beforeReady(t.Context(), claim, &corev1.Node{}) },
+	} {
+		known, fresh := claimWith("known", karpv1.ConditionRegistered), claimWith("fresh")
+		wait(known)
+		wait(fresh)
+		if got := known.StatusConditions().Get(karpv1.ConditionRegistered); !got.IsTrue() {
+			t.Errorf("%s: the condition of a registered claim is %+v", name, got)
+		}
+		if got := fresh.StatusConditions().Get(karpv1.ConditionRegistered); got.Reason != karpv1.ReasonRegistrationHookPending {
+			t.Errorf("%s: the condition of a new claim is %+v", name, got)
+		}
 	}
 }
 

@@ -93,16 +93,22 @@ func (r *Reconciler) register(ctx context.Context, claim *karpv1.NodeClaim, node
 	return joining{registered: true}, nil
 }
 
-// completeLabels adds the labels to the claim that its machine got after the launch. The condition shows the reason of
-// the wait for them.
+// showWait shows why a node does not accept pods yet. A claim that was registered stays so while a node that the kubelet
+// has created again waits: the time limit for the registration would begin again.
+func showWait(claim *karpv1.NodeClaim, why error) {
+	if conditions := claim.StatusConditions(); !conditions.Get(karpv1.ConditionRegistered).IsTrue() {
+		conditions.SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending, telemetry.Truncate(why.Error()))
+	}
+}
+
+// completeLabels adds the labels to the claim that its machine got after the launch.
 func (r *Reconciler) completeLabels(ctx context.Context, claim *karpv1.NodeClaim) error {
 	if r.Registering == nil {
 		return nil
 	}
 	labels, err := r.Registering(ctx, claim)
 	if err != nil {
-		claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending,
-			telemetry.Truncate(err.Error()))
+		showWait(claim, err)
 		return fmt.Errorf("completing the labels of claim %s: %v", claim.Name, err) // not an error of the Kubernetes API
 	}
 	if len(labels) == 0 {
@@ -125,8 +131,7 @@ func (r *Reconciler) warnOpen(claim *karpv1.NodeClaim, node *corev1.Node) {
 }
 
 // beforeReady calls the hook for the node and returns the pause before the next call. Zero means continue, also after
-// too many failures: a hook may improve a node, but must not keep capacity out of the cluster. The claim's condition
-// shows the reason of the wait.
+// too many failures: a hook may improve a node, but must not keep capacity out of the cluster.
 func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, node *corev1.Node) time.Duration {
 	if r.BeforeReady == nil {
 		return 0
@@ -140,8 +145,7 @@ func (r *Reconciler) beforeReady(ctx context.Context, claim *karpv1.NodeClaim, n
 	if failures >= hookTries {
 		return 0
 	}
-	claim.StatusConditions().SetUnknownWithReason(karpv1.ConditionRegistered, karpv1.ReasonRegistrationHookPending,
-		telemetry.Truncate(err.Error()))
+	showWait(claim, err)
 	return r.Timers.HookRetry
 }
 
