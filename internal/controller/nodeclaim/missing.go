@@ -148,7 +148,7 @@ func (c *Collector) poolOfNode(ctx context.Context, providerID string) (string, 
 
 func (c *Collector) terminate(ctx context.Context, m cloud.Machine) error {
 	err := c.Provider.Terminate(ctx, m.ProviderID)
-	if waits := (*cloud.TerminateError)(nil); errors.As(err, &waits) && waits.Reason == cloud.ReasonZoneShifted {
+	if controller.TerminationWaits(err) {
 		ctrl.LoggerFrom(ctx).V(1).Info("kept a machine that belongs to no claim", "providerID", m.ProviderID, "cause", err.Error())
 		return nil
 	}
