@@ -6,6 +6,7 @@ import (
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
+	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
 // Ineffective is a setting that has no effect as things are.
@@ -25,7 +26,8 @@ type circumstances struct {
 
 // ineffectives lists the checks for settings without effect. Each returns what it found, nil if all have an effect.
 var ineffectives = []func(*circumstances) []Ineffective{
-	spotWithoutQueue, rebalanceWithoutQueue, reservationsWithoutGate, openReservationsWithoutGate, prefixesWithMaxPods,
+	spotWithoutQueue, backoffWithoutQueue, rebalanceWithoutQueue, reservationsWithoutGate, openReservationsWithoutGate,
+	prefixesWithMaxPods,
 }
 
 // Ineffective returns the settings that have no effect, in a fixed order. It reads the NodePools and the node classes.
@@ -57,6 +59,13 @@ func spotWithoutQueue(c *circumstances) []Ineffective {
 		}
 	}
 	return nil
+}
+
+func backoffWithoutQueue(c *circumstances) []Ineffective {
+	if c.opts.Queue != "" || c.opts.InterruptionBackoff <= instance.UnavailableFor {
+		return nil
+	}
+	return []Ineffective{{"--interruption-backoff", "--interruption-queue is empty: no interruption is counted"}}
 }
 
 func rebalanceWithoutQueue(c *circumstances) (found []Ineffective) {

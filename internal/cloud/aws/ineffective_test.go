@@ -2,6 +2,7 @@ package aws
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,9 @@ func TestIneffective(t *testing.T) {
 		{"no queue, and recommendations", Options{}, []karpv1.NodePool{rebalance}, nil, []string{
 			`annotation karpenter-go.github.io/rebalance of NodePool "spot"`}},
 		{"a queue, and recommendations", Options{Queue: "q"}, []karpv1.NodePool{rebalance}, nil, nil},
+		{"no queue, and a backoff", Options{InterruptionBackoff: time.Hour}, nil, nil, []string{"--interruption-backoff"}},
+		{"no queue, and no longer than without a backoff", Options{InterruptionBackoff: 3 * time.Minute}, nil, nil, nil},
+		{"a queue, and a backoff", Options{Queue: "q", InterruptionBackoff: time.Hour}, nil, nil, nil},
 		{"prefixes", Options{}, nil, []awsv1.EC2NodeClass{prefixes}, nil},
 		{"prefixes, and a number of pods", Options{}, nil, []awsv1.EC2NodeClass{both}, []string{
 			`annotation karpenter-go.github.io/prefix-delegation of EC2NodeClass "plain"`}},
