@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/commitment"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/upkeep"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 )
 
 // commitmentsEvery is the time between two readings of the account's commitments. AWS applies them to whole hours.
@@ -20,8 +22,9 @@ type commitments struct {
 	reader commitment.Reader
 
 	mu sync.Mutex
-	// last has what each call answered last.
+	// last has what each call answered last, said are the rules that were passed on last.
 	last commitment.Facts
+	said []pricerule.Rule
 }
 
 func newCommitments(p *Provider) *commitments {
@@ -39,8 +42,24 @@ func (c *commitments) refresh(ctx context.Context) error {
 	defer c.mu.Unlock()
 	var err error
 	c.last, err = c.reader.Read(ctx, c.last)
-	c.p.opts.Commitments(c.last.Rules(c.types(), c.p.opts.Clock.Now()))
+	c.say()
 	return err
+}
+
+// follow makes the rules again, without a call: types and prices change, and purchases end.
+func (c *commitments) follow(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.say()
+	return nil
+}
+
+// say passes the rules on if they have changed. The caller holds the lock.
+func (c *commitments) say() {
+	if rules := c.last.Rules(c.types(), c.p.opts.Clock.Now()); !reflect.DeepEqual(rules, c.said) {
+		c.said = rules
+		c.p.opts.Commitments(rules)
+	}
 }
 
 // types returns the instance types of the region with their prices.
@@ -55,7 +74,8 @@ func (c *commitments) types() []commitment.Type {
 
 // rounds returns the loop that refreshes.
 func (c *commitments) rounds(log logr.Logger) *upkeep.Rounds {
-	return &upkeep.Rounds{List: []upkeep.Round{{Name: "commitments", Period: commitmentsEvery, Do: c.refresh}}, Clock: c.p.opts.Clock,
+	return &upkeep.Rounds{Clock: c.p.opts.Clock, List: []upkeep.Round{{Name: "commitments", Period: commitmentsEvery, Do: c.refresh},
+		{Name: "rules of commitments", Period: time.Minute, Do: c.follow}},
 		Failed: logChanges(log, "some commitments are not known; those that are known hold until their end, and it is tried again",
 			"commitments are read again")}
 }

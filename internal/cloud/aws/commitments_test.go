@@ -19,7 +19,7 @@ import (
 // answers, and failed calls.
 func TestReservedInstances(t *testing.T) {
 	w := newWorld(t, "m5.large", "m5.xlarge", "t3.large")
-	said := "nothing"
+	said := ""
 	p := w.provider(t, func(o *Options) {
 		o.Commitments = func(rules []pricerule.Rule) {
 			said = ""
@@ -66,8 +66,8 @@ func TestReservedInstances(t *testing.T) {
 	}
 }
 
-// runOther runs an instance that no NodePool has.
-func runOther(t *testing.T, w *world) {
+// runOther runs an instance that no NodePool has, unless its tags say so.
+func runOther(t *testing.T, w *world, tags ...ec2types.Tag) {
 	t.Helper()
 	images, err := w.clients.EC2.DescribeImages(t.Context(), &ec2.DescribeImagesInput{Owners: []string{"amazon"},
 		Filters: []ec2types.Filter{{Name: aws.String("architecture"), Values: []string{"x86_64"}},
@@ -76,7 +76,9 @@ func runOther(t *testing.T, w *world) {
 	subnets := w.sim.Subnets()
 	elsewhere := slices.IndexFunc(subnets, func(s awssim.Subnet) bool { return s.Zone != "us-east-1a" })
 	_, err = w.clients.EC2.RunInstances(t.Context(), &ec2.RunInstancesInput{ImageId: images.Images[0].ImageId, InstanceType: "m5.large",
-		SubnetId: aws.String(subnets[elsewhere].ID), MinCount: aws.Int32(1), MaxCount: aws.Int32(1)})
+		SubnetId: aws.String(subnets[elsewhere].ID), MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		TagSpecifications: []ec2types.TagSpecification{{ResourceType: ec2types.ResourceTypeInstance,
+			Tags: append(tags, ec2types.Tag{Key: aws.String("team"), Value: aws.String("a")})}}})
 	check(t, err)
 	deadline, tick := time.NewTimer(time.Minute), time.NewTicker(10*time.Millisecond)
 	defer deadline.Stop()

@@ -9,12 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/call"
 	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 )
 
-// planWorld is a provider that reads commitments, and what it said last. The SDK does not retry.
+// planWorld is a provider that reads commitments, and what it said last.
 type planWorld struct {
 	*world
 	*testing.T
@@ -26,7 +31,9 @@ type planWorld struct {
 func newPlanWorld(t *testing.T) *planWorld {
 	t.Helper()
 	w := &planWorld{world: newWorld(t, "m5.large", "m5.xlarge", "c5.large"), T: t}
-	w.config.RetryMaxAttempts = 1
+	w.config.Retryer = func() aws.Retryer {
+		return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = 10 * time.Millisecond })
+	}
 	w.clients = ClientsOf(w.config)
 	w.restart(false)
 	return w
@@ -34,6 +41,7 @@ func newPlanWorld(t *testing.T) *planWorld {
 
 // restart starts a provider that knows nothing.
 func (w *planWorld) restart(isolated bool) {
+	w.said = nil
 	w.p = w.provider(w.T, func(o *Options) {
 		o.IsolatedVPC, o.Commitments = isolated, func(rules []pricerule.Rule) { w.said = rules }
 		o.Observer.Unasked = func(u call.Unasked) { w.unasked += u.Count }
@@ -189,6 +197,7 @@ func TestSavingsPlansGarbled(t *testing.T) {
 		if change != "" {
 			want = ""
 		}
+		w.restart(false)
 		w.says(change, want, "")
 		w.sim.Clear(0)
 	}
@@ -196,6 +205,7 @@ func TestSavingsPlansGarbled(t *testing.T) {
 		_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultGarble, Service: "savingsplans", Action: "DescribeSavingsPlanRates",
 			ContentType: "application/json", Body: rateAnswer(rate)})
 		check(t, err)
+		w.restart(false)
 		w.says("the rate "+rate, "", "")
 		w.sim.Clear(0)
 	}
@@ -222,6 +232,78 @@ func TestSavingsPlansIsolated(t *testing.T) {
 	for c := range w.sim.Calls() {
 		if c.Service == "savingsplans" {
 			t.Errorf("%s is called", c.Action)
+		}
+	}
+}
+
+// TestPurchasesThatAreMissing covers answers that lack a purchase: one is not believed, two are.
+func TestPurchasesThatAreMissing(t *testing.T) {
+	w := newPlanWorld(t)
+	w.sim.AddSavingsPlan(awssim.SavingsPlan{Commitment: 1, Rates: map[string]float64{"m5.large": 0.06}, End: w.clock.Now().Add(30 * time.Minute)})
+	w.sim.AddReservedInstances(awssim.ReservedInstances{Type: "m5.large", Count: 2})
+	const reserved, both = "ri-m5: up to 4", "ri-m5: up to 4; sp-compute-1y-no-upfront: m5.large=0.06 up to 1"
+	empty := func(count int) {
+		t.Helper()
+		for _, f := range []awssim.Fault{
+			{Service: "ec2", Action: "DescribeReservedInstances", ContentType: "text/xml",
+				Body: `<DescribeReservedInstancesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><requestId>1</requestId>` +
+					`<reservedInstancesSet/></DescribeReservedInstancesResponse>`},
+			{Service: "savingsplans", Action: "DescribeSavingsPlans", ContentType: "application/json", Body: `{"savingsPlans":[]}`}} {
+			f.Kind, f.Count = awssim.FaultGarble, count
+			_, err := w.sim.Inject(f)
+			check(t, err)
+		}
+	}
+	w.says("at first", both, "")
+	for range 2 {
+		empty(1)
+		w.says("an empty answer", both, "")
+		w.says("a full answer", both, "")
+	}
+	_, err := w.sim.Inject(awssim.Fault{Kind: awssim.FaultGarble, Count: 1, Service: "savingsplans", Action: "DescribeSavingsPlanRates",
+		ContentType: "application/json", Body: `{"searchResults":[]}`})
+	check(t, err)
+	w.says("an answer without rates", both, "")
+	w.says("an answer with rates", both, "")
+	empty(2)
+	w.says("the first of two empty answers", both, "")
+	w.says("the second one", "", "")
+	w.says("they are back", both, "")
+	w.clock.skip(31 * time.Minute)
+	check(t, w.p.commitments.follow(t.Context()))
+	if len(w.said) != 1 || w.said[0].Name != "ri-m5" {
+		t.Errorf("after the end of the plan, without a call: %v, want %s", w.said, reserved)
+	}
+}
+
+// TestOwnInReservation: machines of the cluster in capacity reservations use commitments, as others do.
+func TestOwnInReservation(t *testing.T) {
+	w := newPlanWorld(t)
+	w.sim.AddReservedInstances(awssim.ReservedInstances{Type: "m5.large", Count: 2})
+	own := []ec2types.Tag{{Key: aws.String(awsv1.TagNodePool), Value: aws.String("default")},
+		{Key: aws.String(awsv1.TagCluster), Value: aws.String(testCluster)}}
+	runOther(t, w.world, own...)
+	w.says("a machine of the cluster", "ri-m5: up to 4", "")
+	for _, s := range w.sim.Subnets() {
+		if s.Zone != "us-east-1a" {
+			w.sim.AddReservation(awssim.CapacityReservation{Type: "m5.large", Zone: s.Zone, Total: 1})
+			break
+		}
+	}
+	runOther(t, w.world, own...)
+	w.says("one in a capacity reservation", "ri-m5: up to 2", "")
+}
+
+// TestCommitmentsAreOfLinux: no other system uses the rules.
+func TestCommitmentsAreOfLinux(t *testing.T) {
+	w := newPlanWorld(t)
+	w.sim.AddSavingsPlan(awssim.SavingsPlan{Commitment: 1})
+	w.sim.AddReservedInstances(awssim.ReservedInstances{Type: "m5.large"})
+	_, err := w.refresh()
+	check(t, err)
+	for _, r := range w.said {
+		if len(r.Requirements) != 1 || r.Requirements[0].Key != "kubernetes.io/os" || !slices.Equal(r.Requirements[0].Values, []string{"linux"}) {
+			t.Errorf("%s requires %v", r.Name, r.Requirements)
 		}
 	}
 }

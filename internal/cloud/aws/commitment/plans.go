@@ -78,7 +78,7 @@ func (r *Reader) plans(ctx context.Context, calls *call.Caller) ([]Plan, error) 
 			return nil, err
 		}
 	}
-	return plans, nil
+	return slices.DeleteFunc(plans, func(p Plan) bool { return len(p.Rates) == 0 }), nil
 }
 
 // plan converts a plan, and reports whether it covers machines of the region and has an end in the future. Prices are in

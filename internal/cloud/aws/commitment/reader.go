@@ -34,6 +34,9 @@ type Reader struct {
 	// Cluster is the name of the cluster, whose instances are not among the others. Region is that of the instances.
 	Cluster, Region string
 	Now             func() time.Time
+
+	// lacking are the IDs of purchases that the last answer lacks.
+	lacking map[string]bool
 }
 
 // products are the names of Linux. Others with a license, such as RHEL, have other prices.
@@ -46,12 +49,12 @@ func (r *Reader) Read(ctx context.Context, before Facts) (Facts, error) {
 	calls.Timeout = timeout
 	facts, errs := before, [2]error{}
 	if reserved, err := r.reserved(ctx, &calls); err == nil {
-		facts.Reserved = reserved
+		facts.Reserved = remembered(r, reserved, before.Reserved, func(x Reserved) string { return x.ID })
 	} else {
 		errs[0] = err
 	}
 	if plans, err := r.plans(ctx, &calls); err == nil {
-		facts.Plans = plans
+		facts.Plans = remembered(r, plans, before.Plans, func(x Plan) string { return x.ID })
 	} else {
 		errs[1] = err
 	}
@@ -63,6 +66,23 @@ func (r *Reader) Read(ctx context.Context, before Facts) (Facts, error) {
 		facts.Others = others
 	}
 	return facts, errors.Join(errs[:]...)
+}
+
+// remembered returns what an answer has, with what it lacks for the first time. A purchase goes before its end by an
+// exchange, a sale or a return only, so that one answer alone must not take away what a fleet was planned with.
+func remembered[T any](r *Reader, found, before []T, id func(T) string) []T {
+	for _, x := range before {
+		has := slices.ContainsFunc(found, func(y T) bool { return id(y) == id(x) })
+		if again := r.lacking[id(x)]; has || again {
+			delete(r.lacking, id(x))
+			continue
+		}
+		if r.lacking == nil {
+			r.lacking = map[string]bool{}
+		}
+		r.lacking[id(x)], found = true, append(found, x)
+	}
+	return found
 }
 
 // reserved returns the reserved instances.
@@ -101,7 +121,8 @@ func (r *Reader) counts(x *types.ReservedInstances) bool {
 }
 
 // others returns the instances that use commitments first: running on demand, and not launched for a NodePool of the
-// cluster.
+// cluster, or launched into a capacity reservation. For plans, those of the cluster cost what the reservation does, and no
+// commitment covers them, but for AWS they use it as others do.
 func (r *Reader) others(ctx context.Context, calls *call.Caller) ([]Instance, error) {
 	var others []Instance
 	pages := ec2.NewDescribeInstancesPaginator(r.API, &ec2.DescribeInstancesInput{MaxResults: aws.Int32(1000), Filters: []types.Filter{
@@ -112,7 +133,7 @@ func (r *Reader) others(ctx context.Context, calls *call.Caller) ([]Instance, er
 		}
 		for _, reservation := range page.Reservations {
 			for i := range reservation.Instances {
-				if x := &reservation.Instances[i]; uses(x) && !r.launched(x) {
+				if x := &reservation.Instances[i]; uses(x) && (aws.ToString(x.CapacityReservationId) != "" || !r.launched(x)) {
 					others = append(others, Instance{string(x.InstanceType), aws.ToString(x.Placement.AvailabilityZone)})
 				}
 			}
