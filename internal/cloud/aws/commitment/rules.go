@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
@@ -170,8 +168,7 @@ func (a *account) flexible(family string, units float64) []pricerule.Rule {
 // rule returns a rule of a paid commitment, for machines of Linux.
 func rule(name string) pricerule.Rule {
 	return pricerule.Rule{Name: label(name), CapacityTypes: []string{karpv1.CapacityTypeOnDemand}, UpTo: &pricerule.Limit{Paid: true},
-		Requirements: []karpv1alpha1.Requirement{{Key: corev1.LabelOSStable, Operator: karpv1.OperatorIn,
-			Values: []string{string(corev1.Linux)}}}}
+		Requirements: []karpv1alpha1.Requirement{{Key: "kubernetes.io/os", Operator: karpv1.OperatorIn, Values: []string{"linux"}}}}
 }
 
 // label makes a DNS label.
