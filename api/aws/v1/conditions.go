@@ -40,7 +40,7 @@ const (
 	ReasonCreateFleetAuthCheckFailed          = "CreateFleetAuthCheckFailed"
 	ReasonRunInstancesAuthCheckFailed         = "RunInstancesAuthCheckFailed"
 	ReasonInstanceProfileNotFound             = "InstanceProfileNotFound"
-	ReasonPlacementGroupTenancy               = "PlacementGroupTenancy" // not upstream: spread groups take no dedicated instances
+	ReasonPlacementGroupTenancy               = "PlacementGroupTenancy" // not upstream: the group takes no dedicated instances
 )
 
 // ReasonSpreadGroupFull is of a Warning event on a claim that is not launched, because its spread placement group has the

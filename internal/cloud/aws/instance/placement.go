@@ -37,9 +37,6 @@ func AssumedPlacement(id string) PlacementGroup {
 	return PlacementGroup{ID: id, Partitions: mostPartitions}
 }
 
-// DedicatedPartitions is the number of partitions that dedicated instances can use.
-const DedicatedPartitions = 2
-
 // refusesPlacement checks the placement group of the class.
 func (b *builder) refusesPlacement(t *catalog.Type) string {
 	group := b.class.Placement

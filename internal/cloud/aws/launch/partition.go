@@ -17,6 +17,10 @@ import (
 	"github.com/karpenter-go/karpenter/internal/cloud/aws/instance"
 )
 
+// DedicatedPartitions is the number of partitions of a placement group that dedicated instances can use
+// (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/limitations-placement-groups.html).
+const DedicatedPartitions = 2
+
 // partition returns the partition of the placement group that is requested for the order: 0 if EC2 balances, because
 // the claim allows all of them or the group has none; otherwise one of those that the claim allows and the selection has
 // an offering in. The error is a *cloud.InsufficientCapacityError.
@@ -32,7 +36,7 @@ func (o *Order) partition(s *Selection) (int, error) {
 	wanted, restricted := cloud.NeedOf(o.Claim).Labels[awsv1.LabelPlacementGroupPartition]
 	most := group.Partitions
 	if s.Tenancy == awsv1.TenancyDedicated {
-		most = min(most, instance.DedicatedPartitions)
+		most = min(most, DedicatedPartitions)
 	}
 	var allowed, open []int
 	for n := 1; n <= most; n++ {
