@@ -255,12 +255,17 @@ func newProcess(w *World) (*process, error) {
 		evict: w.evict, answer: w.answer, renewed: w.renewed}
 	store, err := cluster.NewStore(cluster.Config{Provider: w.provider, Scheme: w.scheme, Live: p.api.live(), Log: logr.Discard(),
 		State:    state.Config{Arrival: w.config.Timers.Arrival, Overlays: w.config.Overlays, Replicas: w.config.Replicas},
-		Departed: p.departures.Add,
-		Options:  cluster.Options{WriteVisible: never, Catalog: never}})
+		Departed: p.departures.Add, PriceRules: w.config.PriceRules != nil,
+		Options: cluster.Options{WriteVisible: never, Catalog: never}})
 	if err != nil {
 		return nil, err
 	}
 	p.store = store
+	if w.config.PriceRules != nil {
+		if err := store.SetPriceRules(w.config.PriceRules); err != nil {
+			return nil, err
+		}
+	}
 	if err := wire(w, p); err != nil {
 		return nil, err
 	}

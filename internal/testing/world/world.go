@@ -17,6 +17,7 @@ import (
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	kwokv1alpha1 "github.com/karpenter-go/karpenter/api/kwok/v1alpha1"
 	"github.com/karpenter-go/karpenter/cloud"
+	"github.com/karpenter-go/karpenter/internal/cluster/pricerule"
 	"github.com/karpenter-go/karpenter/internal/controller"
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -37,6 +38,8 @@ type Config struct {
 	Disruption disruption.Options
 	// Overlays says that NodeOverlays apply, Replicas that pods are planned before their ReplicaSets create them.
 	Overlays, Replicas bool
+	// PriceRules are those of the price file, nil for none; SetPriceRules needs some.
+	PriceRules []pricerule.Rule
 	// Judge says that plans and removals are checked.
 	Judge bool
 	// Timers are those of the controllers; zero for production's.
@@ -121,6 +124,15 @@ func New(config Config) (*World, error) {
 	w.process, err = newProcess(w)
 	w.begun = true
 	return w, err
+}
+
+// SetPriceRules replaces the rules of the price file.
+func (w *World) SetPriceRules(rules []pricerule.Rule) error {
+	w.config.PriceRules = rules
+	if w.process == nil {
+		return nil
+	}
+	return w.process.store.SetPriceRules(rules)
 }
 
 // Close ends the process.
