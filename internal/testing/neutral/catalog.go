@@ -30,10 +30,12 @@ type InstanceType struct {
 
 // Offering is a zone and a capacity type in which an instance type is available. The price is in USD per hour.
 type Offering struct {
-	CapacityType string  `json:"capacityType"`
-	Zone         string  `json:"zone"`
-	Price        float64 `json:"price"`
-	Available    bool    `json:"available"`
+	CapacityType     string  `json:"capacityType"`
+	Zone             string  `json:"zone"`
+	Price            float64 `json:"price"`
+	Available        bool    `json:"available"`
+	ReservationID    string  `json:"reservationID,omitempty"`
+	ReservationCount int     `json:"reservationCount,omitempty"`
 }
 
 // family is a set of types that differ in size only.
@@ -78,16 +80,20 @@ func (f family) sized(rng *rand.Rand, cpus int, factor float64) InstanceType {
 	machine := (float64(cpus)*0.034 + float64(gib)*0.0042) * factor
 	for _, zone := range zones {
 		if rng.IntN(20) > 0 {
-			t.Offerings = append(t.Offerings, Offering{onDemand, zone, dollars(machine * between(rng, 0.98, 1.03)), true})
+			t.Offerings = append(t.Offerings, offered(onDemand, zone, machine*between(rng, 0.98, 1.03)))
 		}
 		if rng.IntN(20) > 0 {
-			t.Offerings = append(t.Offerings, Offering{spot, zone, dollars(machine * between(rng, 0.25, 0.45)), true})
+			t.Offerings = append(t.Offerings, offered(spot, zone, machine*between(rng, 0.25, 0.45)))
 		}
 	}
 	if len(t.Offerings) == 0 {
-		t.Offerings = []Offering{{onDemand, zones[0], dollars(machine), true}}
+		t.Offerings = []Offering{offered(onDemand, zones[0], machine)}
 	}
 	return t
+}
+
+func offered(capacityType, zone string, price float64) Offering {
+	return Offering{CapacityType: capacityType, Zone: zone, Price: dollars(price), Available: true}
 }
 
 func between(rng *rand.Rand, least, most float64) float64 {

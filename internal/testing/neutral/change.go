@@ -27,7 +27,7 @@ func (c *Change) Apply(to *Input, without Outcome) *Input {
 // Changes returns all changes.
 func Changes() []Change {
 	return slices.Concat(limitChanges(), fittingChanges(), poolChanges(), valueChanges(), zoneChanges(), hostChanges(),
-		podChanges(), objectChanges(), monotoneChanges())
+		podChanges(), objectChanges(), boughtChanges(), monotoneChanges())
 }
 
 // always returns an edit that every input has room for.

@@ -28,7 +28,12 @@ type Input struct {
 	Name    string
 	Types   []InstanceType
 	Objects []Object
+	// Prices is the text of a price file, "" for none.
+	Prices string
 }
+
+// PriceFile is the name of the price file in the folder of an input.
+const PriceFile = "price-rules"
 
 // of returns the objects of a kind, in their order.
 func of[T Object](in *Input) []T {
@@ -45,7 +50,7 @@ func (in *Input) add(objects ...Object) { in.Objects = append(in.Objects, object
 
 // Clone returns an input that shares nothing with this one.
 func (in *Input) Clone() *Input {
-	c := &Input{Name: in.Name}
+	c := &Input{Name: in.Name, Prices: in.Prices}
 	for _, t := range in.Types {
 		t.Offerings = slices.Clone(t.Offerings)
 		c.Types = append(c.Types, t)
@@ -56,7 +61,8 @@ func (in *Input) Clone() *Input {
 	return c
 }
 
-// Write writes the input into a folder, which is created if needed: a file of instance types, and one of objects.
+// Write writes the input into a folder, which is created if needed: a file of instance types, one of objects, and the price
+// file.
 func (in *Input) Write(folder string) error {
 	types, err := json.MarshalIndent(map[string]any{"instanceTypes": in.Types}, "", " ")
 	if err != nil {
@@ -71,7 +77,11 @@ func (in *Input) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("making the folder of an input: %w", err)
 	}
-	for name, content := range map[string][]byte{"instance-types.json": types, "objects.json": list.Bytes()} {
+	files := map[string][]byte{"instance-types.json": types, "objects.json": list.Bytes()}
+	if in.Prices != "" {
+		files[PriceFile] = []byte(in.Prices)
+	}
+	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 			return fmt.Errorf("writing an input: %w", err)
 		}

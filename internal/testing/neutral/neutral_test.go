@@ -139,7 +139,7 @@ func TestChanges(t *testing.T) {
 
 func encoded(t *testing.T, in *Input) string {
 	t.Helper()
-	text, err := json.Marshal([]any{in.Types, in.Objects})
+	text, err := json.Marshal([]any{in.Types, in.Objects, in.Prices})
 	if err != nil {
 		t.Fatal(err)
 	}

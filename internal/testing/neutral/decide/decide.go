@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/karpenter-go/karpenter/internal/testing/neutral"
 	"github.com/karpenter-go/karpenter/plugin/offline"
@@ -35,10 +37,21 @@ func Input(in *neutral.Input, folder string, times int) (Decision, error) {
 	return best, nil
 }
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // Folder decides the files of a folder.
 func Folder(folder string, disrupt bool) (Decision, error) {
 	policy := offline.DefaultPolicy()
 	policy.UntilStable = disrupt
+	if prices := filepath.Join(folder, neutral.PriceFile); exists(prices) {
+		policy.PriceFile = prices
+	}
+	if err := policy.Check(); err != nil {
+		return Decision{}, err
+	}
 	source := offline.Source{Paths: []string{folder}, Cluster: &offline.Cluster{}}
 	read, err := source.Read(context.Background(), policy)
 	if err != nil {

@@ -22,6 +22,8 @@ var fixed = []string{
 	"minValues 1 of zone", "minValues 1 of capacity type",
 	"zone spread, maxSkew 1000", "soft zone spread, maxSkew 1000", "zone spread of no pod", "preferred zone anti-affinity to no pod",
 	"hostname anti-affinity to no pod", "hostname spread, maxSkew 1000", "host port on one pod",
+	"reservation that no pool allows", "reservation with nothing left", "price rule for no type", "commitment for no type",
+	"commitment with nothing left", "commitment in USD with nothing left", "zone that is shifted away from and that no pool uses",
 	"each pod its toleration of nothing", "requests 10% smaller",
 }
 
