@@ -43,31 +43,31 @@ func NewInterruptions(now func() time.Time, longest time.Duration) *Interruption
 
 // Count counts an interruption of a spot instance, and returns for how long the offering is avoided from now on. EC2 often
 // interrupts several instances at once, and notices are delivered more than once: those within UnavailableFor of the last
-// counted one are not counted. A period longer than UnavailableFor is used only if may, which is called then, allows it.
+// counted one are not counted. A period longer than UnavailableFor begins only if may, which is called then, allows it.
 func (i *Interruptions) Count(typeName, zone string, may func() bool) time.Duration {
-	now := i.now()
-	key := pool{typeName, zone}
-	period := i.longer(i.count(key, now))
-	if period > UnavailableFor && !may() { // without the lock: may reads offerings
-		period = UnavailableFor
+	now, key := i.now(), pool{typeName, zone}
+	of, counted := i.count(key, now)
+	if !counted {
+		return max(UnavailableFor, of.until.Sub(now))
 	}
-	if period > UnavailableFor {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		of := i.seen[key]
-		of.until = now.Add(period)
-		i.seen[key] = of
+	period := i.longer(of.count)
+	if period <= UnavailableFor || !may() { // without the lock: may reads offerings
+		return UnavailableFor
 	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	of.until = now.Add(period)
+	i.seen[key] = of
 	return period
 }
 
-// count returns the number of interruptions, with this one.
-func (i *Interruptions) count(key pool, now time.Time) int {
+// count adds an interruption, and reports whether it is counted.
+func (i *Interruptions) count(key pool, now time.Time) (of interrupted, counted bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	of := i.seen[key]
+	of = i.seen[key]
 	if of.count > 0 && now.Sub(of.at) < UnavailableFor {
-		return of.count
+		return of, false
 	}
 	since := of.at
 	if of.until.After(since) {
@@ -78,7 +78,7 @@ func (i *Interruptions) count(key pool, now time.Time) int {
 	}
 	of.count, of.at = of.count+1, now
 	i.seen[key] = of
-	return of.count
+	return of, true
 }
 
 // longer returns for how long an offering with this many interruptions is avoided.
