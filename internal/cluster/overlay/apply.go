@@ -279,9 +279,9 @@ func (o *compiled) priced(typeName string, offering *cloud.Offering) cloud.Offer
 	with := *offering
 	if o.rule != nil {
 		with.Price = o.rule.Of(typeName, with.Price)
-		return with
+	} else {
+		with.Price = o.adjust(with.Price)
 	}
-	with.Price = o.adjust(with.Price)
 	if o.opens && with.Unpriced {
 		with.Unpriced, with.Available = false, with.RetryAt.IsZero()
 	}

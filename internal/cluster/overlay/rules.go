@@ -40,8 +40,15 @@ func (s *Set) compileRule(r *pricerule.Rule, rank int) (*compiled, error) {
 	for _, w := range o.wants {
 		s.keys[w.key] = true
 	}
-	o.adjusts = r.Factor != nil
+	o.opens = r.Prices != nil || r.Price != nil && namesTypesOnly(r.InstanceTypes)
+	o.adjusts = !o.opens
 	return o, nil
+}
+
+// namesTypesOnly reports whether the patterns are names of instance types. A price for more opens no offering, as in a
+// NodeOverlay.
+func namesTypesOnly(patterns []string) bool {
+	return len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p string) bool { return strings.ContainsAny(p, `*?[\`) })
 }
 
 // limited reports whether the overlay is a commitment.

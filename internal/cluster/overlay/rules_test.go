@@ -85,6 +85,48 @@ func TestRuleThatMatchesNothing(t *testing.T) {
 	}
 }
 
+// TestRulesOfUnpriced: a rule that names the types opens offerings without a price. One that does not leaves them to
+// NodeOverlays.
+func TestRulesOfUnpriced(t *testing.T) {
+	price, named := "3", &karpv1alpha1.NodeOverlay{}
+	named.Name, named.Spec.Price = "named", &price
+	named.Spec.Requirements = []karpv1alpha1.Requirement{
+		{Key: "node.kubernetes.io/instance-type", Operator: karpv1.OperatorIn, Values: []string{"m1"}}}
+	for _, test := range []struct {
+		rule          string
+		alone, beside float64 // the price, without and with the NodeOverlay; 0 if it is not available
+	}{
+		{"prices: {m1: 2}", 2, 2},
+		{"price: 2, instanceTypes: [m1, z9]", 2, 2},
+		{"price: 2, instanceTypes: ['m*']", 0, 3},
+		{"price: 2", 0, 3},
+		{"factor: 0.5", 0, 3},
+		{"prices: {m1: 2}, upTo: {vCPUs: 8}", 0, 3},
+	} {
+		rules, err := pricerule.Parse("p", []byte("rules: [{name: r, "+test.rule+"}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, overlays := range [][]*karpv1alpha1.NodeOverlay{nil, {named}} {
+			want := test.alone
+			if overlays != nil {
+				want = test.beside
+			}
+			set, err := New(overlays, karpv1.CoreRules(), "").WithRules(rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw := []cloud.Offering{{Zone: "a", CapacityType: "on-demand", Unpriced: true}}
+			p := Pool{Name: "p", Types: []cloud.InstanceType{{Name: "m1", Offerings: raw}}}
+			types, _ := set.Resolve([]Pool{p}).Apply(p)
+			o := types[0].Offerings[0]
+			if o.Price != want || o.Available != (want > 0) || o.Unpriced != (want == 0) {
+				t.Errorf("%s beside %d overlays: %+v, want price %v", test.rule, len(overlays), o, want)
+			}
+		}
+	}
+}
+
 func TestRuleWithInvalidRequirement(t *testing.T) {
 	rules, err := pricerule.Parse("p", []byte(`rules: [{name: a, factor: 1, requirements: [{key: "a b", operator: Exists}]}]`))
 	if err != nil {
