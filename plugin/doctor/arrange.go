@@ -26,7 +26,7 @@ var order = []string{
 	UpstreamRuns, ClockSkew, "CloudUnreachable", "CloudClockSkew", DefinitionMissing, DefinitionDiffers, PermissionMissing,
 	PolicyOutdated, "CloudPermissionDenied", WebhookBroken,
 	ControllerNotReady, ElectionNotExclusive, LeaderMissing, LeaderSilent, "", ClassMissing, ClassNotReady, OtherProvider,
-	StaticCapacityOff, GateOff, PoolNotReady, PoolMissing, PoolAtLimit, BudgetUnreadable, BufferNotReady,
+	StaticCapacityOff, GateOff, QueueNotSet, PoolNotReady, PoolMissing, PoolAtLimit, BudgetUnreadable, BufferNotReady,
 	QuotaWithoutEffect, QuotaExceeded, OlderNotReady,
 	ConversionBroken, SchedulerFails, RemovalsPaused, Paused, DrainBlocked, ClaimNotLaunched, ClaimNotRegistered, ClaimNotInitialized, ClaimNotTerminated, ClaimMismatched, FinalizerOrphaned, OlderNotReleased, KubernetesUntried, CannotLook,
 }

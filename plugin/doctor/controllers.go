@@ -124,8 +124,11 @@ func controllerOf(d *appsv1.Deployment) *Controller {
 			c.Wanted = *d.Spec.Replicas
 		}
 		for _, e := range container.Env {
-			if e.ValueFrom == nil {
+			switch {
+			case e.ValueFrom == nil:
 				c.Settings[e.Name] = e.Value
+			case e.ValueFrom.FieldRef == nil && e.ValueFrom.ResourceFieldRef == nil: // of a ConfigMap or a Secret
+				c.Open = true
 			}
 		}
 		for k, argument := range arguments { // flags take precedence over the environment

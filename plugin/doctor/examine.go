@@ -50,6 +50,7 @@ const (
 	QuotaWithoutEffect   = "QuotaWithoutEffect"   // a CapacityQuota is invalid, or selects no node and no pool
 	QuotaExceeded        = "QuotaExceeded"        // nodes use more than a CapacityQuota allows
 	PolicyOutdated       = "PolicyOutdated"       // the IAM policy is one of Karpenter 0.x
+	QueueNotSet          = "QueueNotSet"          // pools ask for what only a queue of interruptions tells
 	RemovalsPaused       = "RemovalsPaused"       // the limit on involuntary removals is reached
 	Paused               = "Paused"               // something is not tried for now, because it failed repeatedly
 )
@@ -58,7 +59,7 @@ const (
 type check func(*Facts, Options) []cloud.Finding
 
 var checks = []check{unread, account, upstream, kubernetes, permissions, definitions, conversions, pools, limits, orphans, budgets,
-	standing, gated, rooms, quotas, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unconverted, drains,
+	standing, gated, queueless, rooms, quotas, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unconverted, drains,
 	scheduler, webhooks}
 
 // Examine returns the problems, ordered by code and object. Arrange produces the order of a report.

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,6 +43,26 @@ func gated(f *Facts, _ Options) []cloud.Finding {
 		}
 	}
 	return list
+}
+
+// queueless returns a finding if pools ask for replacements at rebalance recommendations, and no controller has a queue from
+// which it would hear of these.
+func queueless(f *Facts, _ Options) []cloud.Finding {
+	var names []string
+	for i := range f.Pools {
+		if f.Pools[i].Annotations[karpv1.AnnotationRebalance] != "" {
+			names = append(names, f.Pools[i].Name)
+		}
+	}
+	hears := slices.ContainsFunc(f.Controllers, func(c Controller) bool {
+		return c.Provider() != "aws" || c.Settings["INTERRUPTION_QUEUE"] != "" || c.Open
+	})
+	if len(names) == 0 || len(f.Controllers) == 0 || hears {
+		return nil
+	}
+	return []cloud.Finding{found(QueueNotSet, f.Controllers[0].object(),
+		fmt.Sprintf("the annotation %s of NodePools %s has no effect, because no interruption queue is set", karpv1.AnnotationRebalance, few(names)),
+		"set --interruption-queue (chart: settings.interruptionQueue), or remove the annotation")}
 }
 
 // rooms returns findings about buffers that get no room for a reason that time does not change. Those without a number of

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autoscalingv1beta1 "github.com/karpenter-go/karpenter/api/autoscaling/v1beta1"
+	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	karpv1alpha1 "github.com/karpenter-go/karpenter/api/karpenter/v1alpha1"
 )
 
@@ -45,6 +46,32 @@ func TestGateOff(t *testing.T) {
 		got := slices.DeleteFunc(codes(f), func(code string) bool { return !strings.HasPrefix(code, GateOff) })
 		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: findings (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestQueueNotSet verifies that the annotation for rebalance recommendations is a finding while nothing receives them.
+func TestQueueNotSet(t *testing.T) {
+	asks := karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "spot", Annotations: map[string]string{karpv1.AnnotationRebalance: "replace"}}}
+	queue := func(name string) corev1.EnvVar { return corev1.EnvVar{Name: "INTERRUPTION_QUEUE", Value: name} }
+	elsewhere := corev1.EnvVar{Name: "INTERRUPTION_QUEUE", ValueFrom: &corev1.EnvVarSource{}}
+	for name, c := range map[string]struct {
+		controllers []Controller
+		pool        karpv1.NodePool
+		want        int
+	}{
+		"no controller is known": {nil, asks, 0},
+		"no queue":               {[]Controller{*controllerOf(deployment("a", "aws", 1))}, asks, 1},
+		"an empty queue":         {[]Controller{*controllerOf(deployment("a", "aws", 1, queue("")))}, asks, 1},
+		"a queue":                {[]Controller{*controllerOf(deployment("a", "aws", 1, queue("q")))}, asks, 0},
+		"a queue from elsewhere": {[]Controller{*controllerOf(deployment("a", "aws", 1, elsewhere))}, asks, 0},
+		"nothing asks":           {[]Controller{*controllerOf(deployment("a", "aws", 1))}, karpv1.NodePool{}, 0},
+		"kwok":                   {[]Controller{*controllerOf(deployment("a", "kwok", 1))}, asks, 0},
+	} {
+		f := &Facts{Now: now, NoElection: true, Controllers: c.controllers, Pools: []karpv1.NodePool{c.pool}}
+		got := slices.DeleteFunc(codes(f), func(code string) bool { return !strings.HasPrefix(code, QueueNotSet) })
+		if len(got) != c.want {
+			t.Errorf("%s: findings %q, want %d", name, got, c.want)
 		}
 	}
 }
