@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -20,14 +21,14 @@ import (
 //go:embed capacity.yaml
 var capacityManifest []byte
 
-// capacityStoryName is the story of a capacity reservation and a zonal shift.
+// capacityStoryName is the story of a capacity reservation, a placement group and a zonal shift.
 const capacityStoryName = "capacity"
 
 func capacityStory() story {
 	return story{
-		opening:  "A capacity reservation and a zonal shift",
-		manifest: capacityManifest, step: "class and pool",
-		applied: demoPool + ": reserved or on-demand; the class selects reservations with the tag team=demo",
+		opening:  "A capacity reservation, a placement group and a zonal shift",
+		manifest: capacityManifest, step: "classes, pools",
+		applied: demoPool + ": reserved or on-demand, reservations with the tag team=demo; " + brokers + ": in the placement group " + brokers,
 		play:    (*demo).playCapacity, cloud: "aws", before: (*demo).startReserved,
 		flags: []string{"--cluster-name=" + demoAWSCluster, "--interruption-queue=" + demoAWSQueue, "--enable-zonal-shift"},
 	}
@@ -36,9 +37,12 @@ func capacityStory() story {
 const (
 	reservedZone  = "us-east-1a"
 	reservedTotal = 3
+	// brokers is the name of a placement group, of its class and pool, and of the Deployment of the pool.
+	brokers    = "brokers"
+	partitions = 3
 )
 
-// startReserved starts the simulated AWS with a reservation.
+// startReserved starts the simulated AWS with a reservation and a placement group.
 func (d *demo) startReserved(ctx context.Context) (string, error) {
 	what, err := d.startAWS(ctx)
 	if err != nil {
@@ -46,16 +50,17 @@ func (d *demo) startReserved(ctx context.Context) (string, error) {
 	}
 	d.aws.sim.AddReservation(awssim.CapacityReservation{Type: "m5.xlarge", Zone: reservedZone, Criteria: "targeted",
 		Total: reservedTotal, Tags: map[string]string{"team": "demo"}})
+	d.aws.sim.AddPlacementGroup(awssim.PlacementGroup{Name: brokers, Strategy: "partition", Partitions: partitions})
 	return what, nil
 }
 
-// playCapacity uses up the reservation, and shifts a zone.
+// playCapacity uses up the reservation, fills the partitions, and shifts a zone.
 func (d *demo) playCapacity(ctx context.Context) error {
 	for _, act := range []struct {
 		name string
 		play func(context.Context) error
 	}{
-		{"reservation", d.useReservation}, {"zonal shift", d.shiftZone},
+		{"reservation", d.useReservation}, {"placement group", d.fillPartitions}, {"zonal shift", d.shiftZone},
 	} {
 		if err := act.play(ctx); err != nil {
 			return fmt.Errorf("%s: %w", act.name, err)
@@ -80,6 +85,28 @@ func (d *demo) useReservation(ctx context.Context) error {
 		return fmt.Errorf("the machines are %v, want %d reserved and 1 on demand", counts, reservedTotal)
 	}
 	fmt.Fprintf(d.out, "\n  The reservation is used up, and nothing of it is left idle; one machine is bought.\n")
+	return nil
+}
+
+// fillPartitions launches a machine in each partition of the placement group.
+func (d *demo) fillPartitions(ctx context.Context) error {
+	fmt.Fprintf(d.out, "\nPlacement group: %d pods spread over the %d partitions of %s, which share no racks\n\n",
+		partitions, partitions, brokers)
+	if err := d.scaleDeployment(ctx, brokers, partitions); err != nil {
+		return err
+	}
+	claims, err := d.awaitMachines(ctx, brokers, partitions, "partition", awsv1.LabelPlacementGroupPartition)
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{}
+	for _, claim := range claims {
+		taken[claim.Labels[awsv1.LabelPlacementGroupPartition]] = true
+	}
+	if len(taken) != partitions || taken[""] {
+		return fmt.Errorf("the machines are in the partitions %v, want one in each of %d", slices.Sorted(maps.Keys(taken)), partitions)
+	}
+	fmt.Fprintf(d.out, "\n  Each partition has one machine.\n")
 	return nil
 }
 
@@ -120,11 +147,12 @@ func (d *demo) grow(ctx context.Context, pods int) ([]*karpv1.NodeClaim, error) 
 	if err := d.scale(ctx, pods); err != nil {
 		return nil, err
 	}
-	return d.awaitMachines(ctx, demoPool, pods)
+	return d.awaitMachines(ctx, demoPool, pods, "reservation", awsv1.LabelCapacityReservationID)
 }
 
-// awaitMachines waits until the pool has a machine for each of its pods and all of them run, and prints the machines.
-func (d *demo) awaitMachines(ctx context.Context, pool string, want int) ([]*karpv1.NodeClaim, error) {
+// awaitMachines waits until the pool has a machine for each of its pods and all of them run, and prints the machines, with
+// a column for a label.
+func (d *demo) awaitMachines(ctx context.Context, pool string, want int, column, label string) ([]*karpv1.NodeClaim, error) {
 	var claims []*karpv1.NodeClaim
 	err := d.await(ctx, 3*time.Minute, fmt.Sprintf("%d machines of the pool %s", want, pool), func() (bool, string) {
 		claims = slices.DeleteFunc(d.claimsNow(), func(c *karpv1.NodeClaim) bool { return c.Labels[karpv1.LabelNodePool] != pool })
@@ -144,11 +172,10 @@ func (d *demo) awaitMachines(ctx context.Context, pool string, want int) ([]*kar
 	}
 	slices.SortFunc(claims, func(a, b *karpv1.NodeClaim) int { return strings.Compare(a.Name, b.Name) })
 	out := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "  nodeclaim\ttype\tzone\tcapacity\treservation")
+	fmt.Fprintf(out, "  nodeclaim\ttype\tzone\tcapacity\t%s\n", column)
 	for _, claim := range claims {
-		of := claim.Labels[awsv1.LabelCapacityReservationID]
 		fmt.Fprintf(out, "  %s\t%s\t%s\t%s\t%s\n", claim.Name, claim.Labels[corev1.LabelInstanceTypeStable],
-			claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType], of)
+			claim.Labels[corev1.LabelTopologyZone], claim.Labels[karpv1.LabelCapacityType], claim.Labels[label])
 	}
 	return claims, out.Flush()
 }

@@ -66,8 +66,9 @@ With --cloud-provider aws, the nodes are instances of a simulated AWS. Between t
 scalings, EC2 interrupts half of the spot instances, and a new image is released. The
 demo fails if the pods do not run on other nodes within the two minutes of the notice,
 or if a budget is exceeded. With --story capacity as well, machines are launched into a
-capacity reservation until it is used up. Traffic is shifted away from the zone of a
-machine on demand, and the demo fails if new ones are not in other zones.
+capacity reservation until it is used up, and into each partition of a placement group.
+Traffic is shifted away from the zone of a machine on demand, and the demo fails if new
+ones are not in other zones.
 
 The data directory contains the logs. Every demo starts with an empty cluster.`,
 		Args: cli.NoArguments,

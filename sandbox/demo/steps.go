@@ -278,12 +278,16 @@ func (d *demo) connect(ctx context.Context) error {
 
 // scale scales the Deployment and records the time.
 func (d *demo) scale(ctx context.Context, replicas int) error {
+	return d.scaleDeployment(ctx, demoDeployment, replicas)
+}
+
+func (d *demo) scaleDeployment(ctx context.Context, name string, replicas int) error {
 	deployment := &appsv1.Deployment{}
-	deployment.Namespace, deployment.Name = demoNamespace, demoDeployment
+	deployment.Namespace, deployment.Name = demoNamespace, name
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
 	d.scaled = time.Now()
 	if err := d.objects.client.Patch(ctx, deployment, patch); err != nil {
-		return fmt.Errorf("scaling the Deployment to %d: %w", replicas, err)
+		return fmt.Errorf("scaling the Deployment %s to %d: %w", name, replicas, err)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func TestAWSDemo(t *testing.T) {
 	await(t, patience, "no process to be left", d.nothingLeft)
 }
 
-// TestCapacityDemo runs the story of a capacity reservation and a zonal shift, which checks itself.
+// TestCapacityDemo runs the story of a capacity reservation, a placement group and a zonal shift, which checks itself.
 func TestCapacityDemo(t *testing.T) {
 	if effort(0, 1, 1) == 0 {
 		t.Skip("takes some minutes; make e2e runs it")
@@ -100,9 +100,8 @@ func TestCapacityDemo(t *testing.T) {
 	if err := d.command.Wait(); err != nil {
 		t.Errorf("the demo ended with %v, want exit code 0\n%s\n%s", err, d.out.String(), d.complaint.String())
 	}
-	for _, want := range []string{"The reservation is used up", "Warning ZonalShiftActive", "The new machines are in other zones",
-		"Normal ZonalShiftCleared",
-		"All processes are stopped."} {
+	for _, want := range []string{"The reservation is used up", "Each partition has one machine", "Warning ZonalShiftActive",
+		"The new machines are in other zones", "Normal ZonalShiftCleared", "All processes are stopped."} {
 		if !strings.Contains(d.out.String(), want) {
 			t.Errorf("the demo did not print %q:\n%s", want, d.out.String())
 		}
