@@ -25,6 +25,8 @@ const (
 	Buffers = "buffers"
 	// Clocks: the clock of the controller's machine is wrong by up to ten minutes, for two minutes.
 	Clocks = "clocks"
+	// Commitments: on-demand capacity costs less up to a limit.
+	Commitments = "commitments"
 	// Crashes: processes end between any two writes.
 	Crashes = "crashes"
 	// Expiry: nodes expire after some minutes.
@@ -40,6 +42,8 @@ const (
 	Quotas = "quotas"
 	// Overlays change the price of spot capacity.
 	Overlays = "overlays"
+	// Partitions: machines are in partitions of a placement group, over which some apps spread.
+	Partitions = "partitions"
 	// PDBs: PodDisruptionBudgets of some apps.
 	PDBs = "pdbs"
 	// Protected: pods forbid their disruption at times.
@@ -60,6 +64,14 @@ const (
 
 // Features returns all features.
 func Features() []string {
+	return append(drawnFirst(), Commitments, Partitions)
+}
+
+// firstBought is the first seed that may have Commitments and Partitions: smaller ones keep their features.
+const firstBought = 1000
+
+// drawnFirst returns the features of the first random stream.
+func drawnFirst() []string {
 	return []string{Buffers, Clocks, Crashes, Expiry, Flaky, Late, Lies, Limits, Quotas, Overlays, PDBs, Protected, Replicas, Reservations, Rollouts, Spread, Spot, Static}
 }
 
@@ -72,8 +84,14 @@ type History struct {
 // NewHistory draws the features of a history.
 func NewHistory(seed uint64) History {
 	random, h := rand.New(rand.NewPCG(seed, 0xfea7)), History{Seed: seed}
-	for _, f := range Features() {
+	for _, f := range drawnFirst() {
 		if random.IntN(2) == 0 {
+			h.Features = append(h.Features, f)
+		}
+	}
+	bought := rand.New(rand.NewPCG(seed, 0xb06e))
+	for _, f := range []string{Commitments, Partitions} {
+		if seed >= firstBought && bought.IntN(3) == 0 {
 			h.Features = append(h.Features, f)
 		}
 	}
@@ -147,6 +165,7 @@ func (p *play) draw(plant func(*Parts)) Config {
 	if p.has(Reservations) {
 		config.Types = reserved(config.Types)
 	}
+	p.buy(&config)
 	if p.has(Late) {
 		config.Lag = 3 * time.Second
 	}
@@ -266,6 +285,9 @@ func (p *play) app(random *rand.Rand, name string) *corev1.Pod {
 	case !p.has(Spread):
 	case kind == 0:
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 1,
+			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: own}}
+	case kind == 2 && p.has(Partitions):
+		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{TopologyKey: labelPartition, MaxSkew: 1,
 			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: own}}
 	case kind == 1:
 		alone := []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname, LabelSelector: own}}
