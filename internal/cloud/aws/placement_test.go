@@ -310,7 +310,8 @@ func TestSpreadGroupWithReservation(t *testing.T) {
 	check(t, err)
 	for _, o := range types[0].Offerings {
 		if o.Zone == zone && o.Available || o.ReservationID == id && o.ReservationCount != 3 {
-			t.Errorf("after the refusal there is the offering %s in %s, available: %v, left: %d", o.CapacityType, o.Zone, o.Available, o.ReservationCount)
+			t.Errorf("after the refusal there is the offering %s in %s, available: %v, left: %d", o.CapacityType, o.Zone, o.Available,
+				o.ReservationCount)
 		}
 	}
 	if next := w.launched(t, p, "ninth", either); next.Labels[corev1.LabelTopologyZone] == zone {
