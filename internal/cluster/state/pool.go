@@ -15,9 +15,11 @@ type pool struct {
 	object *karpv1.NodePool
 	// scheduled says that a budget changes with time.
 	scheduled bool
-	// catalog is the last catalog that was read, nil if there is none; why is the reason.
+	// catalog is the last catalog that was read, nil if there is none; why is the reason. class is the class that it was
+	// read for.
 	catalog *model.Catalog
 	why     string
+	class   karpv1.NodeClassReference
 	// refused pauses launches because the API server refused a claim.
 	refused pause.Pause
 	// synced is the spec in the builder, nil if there is none.
@@ -94,15 +96,16 @@ func samePool(a, b model.PoolSpec) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// setTypes records the result of reading a pool's catalog.
+// setTypes records the result of reading a pool's catalog. The last catalog outlasts failures, but not a change of the
+// pool's class: as long as the types of the new class are not known, there are none.
 func (s *poolSet) setTypes(object *karpv1.NodePool, catalog *model.Catalog, why string) {
 	p := s.pools[object.Name]
 	if p == nil || p.object.UID != object.UID {
 		return
 	}
 	p.why = why
-	if catalog != nil {
-		p.catalog = catalog
+	if class := object.Spec.Template.Spec.NodeClassRef; catalog != nil || class != p.class {
+		p.catalog, p.class = catalog, class
 	}
 	s.sync(object.Name)
 }

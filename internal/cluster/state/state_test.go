@@ -272,6 +272,27 @@ spec: {disruption: {budgets: [{nodes: "0", schedule: "0 9 * * *", duration: 8h}]
 	}
 }
 
+// TestClassChanged checks that the instance types of a pool outlast a failure to read them, but not a change of its class:
+// as long as those of the new class are not known, the pool is blocked by the reason for that.
+func TestClassChanged(t *testing.T) {
+	s := newState(Config{})
+	pool := objecttest.Pool(t, "p", "uid-p", "1")
+	s.Saw(pool)
+	s.SetTypes(s.Pool("p"), &model.Catalog{Types: []model.InstanceType{{Name: "a"}}}, "")
+	s.SetTypes(s.Pool("p"), nil, "the cloud does not answer")
+	if got := s.Snapshot(start).Pool("p"); got.Types == nil || got.Blocked != nil {
+		t.Errorf("after a failure the pool has the types %v and is blocked by %v", got.Types, got.Blocked)
+	}
+	pool = pool.DeepCopy()
+	pool.Spec.Template.Spec.NodeClassRef.Name, pool.ResourceVersion = "another", "2"
+	pool.Generation++
+	s.Saw(pool)
+	s.SetTypes(s.Pool("p"), nil, "class another is not ready")
+	if got := s.Snapshot(start).Pool("p"); got.Types != nil || got.Blocked == nil || got.Blocked.Reason != "class another is not ready" {
+		t.Errorf("with another class the pool has the types %v and is blocked by %v", got.Types, got.Blocked)
+	}
+}
+
 // TestRefuse checks that no node is launched for a while from a pool whose claims the API server refuses, or until
 // the pool is changed.
 func TestRefuse(t *testing.T) {
