@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -20,28 +18,12 @@ func (w *awsWorld) reservedStage(t *testing.T, name string, r awssim.CapacityRes
 	t.Helper()
 	r.Type, r.Zone, r.Tags = "m5.large", "us-east-1a", map[string]string{"team": name}
 	id := w.sim.AddReservation(r)
-	shared := &awsv1.EC2NodeClass{}
-	if err := w.Get(t.Context(), client.ObjectKey{Name: "default"}, shared); err != nil {
-		t.Fatal(err)
-	}
-	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: shared.Spec}
-	class.Spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{Tags: r.Tags}}
-	if err := w.Create(t.Context(), class); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Delete(context.WithoutCancel(t.Context()), class); client.IgnoreNotFound(err) != nil {
-			t.Error(err)
-		}
+	s := w.stageOf(t, name, func(spec *awsv1.EC2NodeClassSpec) {
+		spec.CapacityReservationSelectorTerms = []awsv1.CapacityReservationSelectorTerm{{Tags: r.Tags}}
 	})
-	s := w.stage(t, name)
 	s.require(among(karpv1.LabelCapacityType, karpv1.CapacityTypeReserved, karpv1.CapacityTypeOnDemand),
 		among("karpenter.k8s.aws/instance-cpu", "2"))
-	s.patch(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}},
-		fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeClassRef":{"name":%q}}}}}`, name))
-	s.patch(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "app"}},
-		`{"spec":{"template":{"spec":{"affinity":{"podAntiAffinity":
-		{"requiredDuringSchedulingIgnoredDuringExecution":[{"labelSelector":{"matchLabels":{"app":"app"}},"topologyKey":"kubernetes.io/hostname"}]}}}}}}`)
+	s.apart()
 	return s, id
 }
 

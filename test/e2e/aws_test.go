@@ -13,8 +13,12 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim"
 	"github.com/karpenter-go/karpenter/internal/testing/awssim/kubelet"
@@ -100,6 +104,54 @@ func (w *awsWorld) stage(t *testing.T, name string) *awsStage {
 	}
 	s.apply(own)
 	return s
+}
+
+// stageOf is like stage, with a class of the name of the case, which is the shared one with changes.
+func (w *awsWorld) stageOf(t *testing.T, name string, change func(*awsv1.EC2NodeClassSpec)) *awsStage {
+	t.Helper()
+	shared := &awsv1.EC2NodeClass{}
+	if err := w.Get(t.Context(), client.ObjectKey{Name: "default"}, shared); err != nil {
+		t.Fatal(err)
+	}
+	class := &awsv1.EC2NodeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: shared.Spec}
+	change(&class.Spec)
+	if err := w.Create(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Delete(context.WithoutCancel(t.Context()), class); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
+	s := w.stage(t, name)
+	s.patch(&karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		fmt.Sprintf(`{"spec":{"template":{"spec":{"nodeClassRef":{"name":%q}}}}}`, name))
+	return s
+}
+
+// template changes the template of the pods.
+func (s *awsStage) template(merge string) {
+	s.t.Helper()
+	s.patch(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "app"}}, `{"spec":{"template":`+merge+`}}`)
+}
+
+// apart makes pods need a node each.
+func (s *awsStage) apart() {
+	s.t.Helper()
+	s.template(`{"spec":{"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[
+		{"labelSelector":{"matchLabels":{"app":"app"}},"topologyKey":"kubernetes.io/hostname"}]}}}}`)
+}
+
+// instanceOf returns the instance of a node.
+func (s *awsStage) instanceOf(node *corev1.Node) awssim.Instance {
+	s.t.Helper()
+	for _, i := range s.instances() {
+		if "aws:///"+i.Zone+"/"+i.ID == node.Spec.ProviderID {
+			return i
+		}
+	}
+	s.t.Fatalf("node %s has the provider ID %q, which is no running instance", node.Name, node.Spec.ProviderID)
+	return awssim.Instance{}
 }
 
 // require replaces the requirements of the pool.
@@ -206,7 +258,9 @@ func TestAWS(t *testing.T) {
 	t.Parallel()
 	w := startAWS(t)
 	(&stage{cluster: w.cluster, t: t, name: "aws"}).apply(filepath.Join("testdata", "aws-class.yaml"))
-	w.run(t, "--webhook-port=0", "--enable-zonal-shift") // the API server cannot reach the webhook here, which the doctor would report
+	w.price(t, "[]")
+	w.run(t, "--webhook-port=0", "--enable-zonal-shift", // the API server cannot reach the webhook here, which the doctor would report
+		"--price-file="+w.prices())
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *awsWorld)
@@ -221,6 +275,11 @@ func TestAWS(t *testing.T) {
 		{"a zone is shifted", testAWSShifted, true},
 		{"reserved machines", testAWSReserved, false},
 		{"a capacity block ends", testAWSBlockEnds, false},
+		{"pods spread over partitions", testAWSPartitions, false},
+		{"a spread placement group is full", testAWSSpread, false},
+		{"a placement group that does not exist", testAWSNoPlacementGroup, false},
+		{"own prices", testAWSPrices, false},
+		{"Windows", testAWSWindows, false},
 		{"subnets are full", testAWSFullSubnets, false},
 		{"answers are lost", testAWSLostAnswers, false},
 		{"throttled", testAWSThrottled, false},
