@@ -181,8 +181,34 @@ func (w *projection) decide(c *change) plan.Verdict {
 			}
 		}
 		w.computeWorth(c)
+		if saving := w.billedSaving(c); saving < least {
+			return c.refuse(plan.SavingTooSmall, least, saving)
+		}
 	}
 	return w.balanced(c)
+}
+
+// billedSaving returns the saving of the change as the judge computes it: commitments cover its new nodes by rank, after those
+// of earlier changes. A plan counts on one commitment for each new node.
+func (w *projection) billedSaving(c *change) int64 {
+	if len(w.snap.Commitments) == 0 {
+		return c.worth.Saving
+	}
+	var nodes []*model.Node
+	for _, claims := range [][]plan.NewClaim{w.decidedClaims, c.claims} {
+		for i := range claims {
+			if n := w.snap.Future(claims[i].FutureSpec(w.snap), claims[i].Types()); n != nil {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	prices, saving := w.snap.With(nodes...).PricesWithout(c.nodes, nodes), c.worth.Saving
+	for i := range c.claims {
+		if price, known := prices[c.claims[i].Name]; known {
+			saving -= price - c.claims[i].Price()
+		}
+	}
+	return saving
 }
 
 // spotRules refuses changes that replace only spot nodes by spot nodes, unless the feature gate

@@ -67,9 +67,6 @@ func Features() []string {
 	return append(drawnFirst(), Commitments, Partitions)
 }
 
-// firstBought is the first seed that may have Commitments and Partitions: smaller ones keep their features.
-const firstBought = 1000
-
 // drawnFirst returns the features of the first random stream.
 func drawnFirst() []string {
 	return []string{Buffers, Clocks, Crashes, Expiry, Flaky, Late, Lies, Limits, Quotas, Overlays, PDBs, Protected, Replicas, Reservations, Rollouts, Spread, Spot, Static}
@@ -91,7 +88,7 @@ func NewHistory(seed uint64) History {
 	}
 	bought := rand.New(rand.NewPCG(seed, 0xb06e))
 	for _, f := range []string{Commitments, Partitions} {
-		if seed >= firstBought && bought.IntN(3) == 0 {
+		if bought.IntN(3) == 0 {
 			h.Features = append(h.Features, f)
 		}
 	}
