@@ -112,7 +112,7 @@ func TestPriceRuleProblems(t *testing.T) {
 		t.Fatalf("logged %q before a catalog is known", <-lines)
 	}
 	run(t, s)
-	const want = `"msg"="a price rule has no effect: no pool can launch families smal" "rule"="misspelled"`
+	const want = `"msg"="a price rule has no effect: no instance type matches families smal" "rule"="misspelled"`
 	if line := <-lines; !strings.HasSuffix(line, want) {
 		t.Errorf("logged %s, want %s", line, want)
 	}

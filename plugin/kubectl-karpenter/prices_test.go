@@ -80,7 +80,7 @@ func TestPriceRuleProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, err := askPast(t, "", "simulate", "-f", "testdata/prices/app.yaml", "--price-file", file)
-	const want = "price rule plan has no effect: no pool can launch families m7gg\n"
+	const want = "price rule plan has no effect: no instance type matches families m7gg\n"
 	if err != nil || !strings.Contains(out, want) || strings.Contains(out, "rule contract") {
 		t.Errorf("error %v, want %q once in\n%s", err, want, out)
 	}

@@ -27,8 +27,8 @@ func committed(listed model.Offering, c *cloud.Commitment, cpu int64) model.Offe
 	return o
 }
 
-// rounded rounds up to three binary digits, so that few sizes are distinguished: a plan leaves at most a quarter of a
-// machine's price unused.
+// rounded rounds up to three binary digits, by a quarter at most, so that few sizes are distinguished: one plan leaves at
+// most a fifth of a commitment unused, though it covers another machine. What machines use is counted exactly.
 func rounded(units int64) int64 {
 	drop := max(0, bits.Len64(uint64(units))-3)
 	return (units + 1<<drop - 1) >> drop << drop

@@ -111,11 +111,11 @@ func (t *tally) problem(r *pricerule.Rule, types []*cloud.InstanceType) string {
 	}
 	switch unmatched := r.Unmatched(types, effect); {
 	case len(unmatched) > 0 && effect:
-		return "matches nothing by " + some(unmatched) + ": no pool can launch that"
+		return "matches nothing by " + some(unmatched) + ": no instance type has that"
 	case len(unmatched) > 0:
-		return "has no effect: no pool can launch " + some(unmatched)
+		return "has no effect: no instance type matches " + some(unmatched)
 	case !effect:
-		return "has no effect: no offering of a pool matches all of its fields and has a price"
+		return "has no effect: no offering matches all of its fields and has a price"
 	}
 	return ""
 }

@@ -171,13 +171,13 @@ rules:
 		got[r.Name] = r.Message
 	}
 	want := map[string]string{
-		"misspelled": "has no effect: no pool can launch families m7gg",
-		"half":       "matches nothing by families c7gg: no pool can launch that",
-		"far":        "has no effect: no pool can launch zones eu-west-1a",
-		"together":   "has no effect: no offering of a pool matches all of its fields and has a price",
-		"table":      "has no effect: no pool can launch prices m7gg.large",
+		"misspelled": "has no effect: no instance type matches families m7gg",
+		"half":       "matches nothing by families c7gg: no instance type has that",
+		"far":        "has no effect: no instance type matches zones eu-west-1a",
+		"together":   "has no effect: no offering matches all of its fields and has a price",
+		"table":      "has no effect: no instance type matches prices m7gg.large",
 		"hidden":     "has no effect: an earlier rule sets the price of all that it matches",
-		"many":       "has no effect: no pool can launch families a, families b, families c and 2 more",
+		"many":       "has no effect: no instance type matches families a, families b, families c and 2 more",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -1,9 +1,8 @@
 package pricerule
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/karpenter-go/karpenter/api/karpenter/v1"
@@ -33,16 +33,24 @@ const (
 // Parse reads a price file in YAML or JSON; name is for errors.
 func Parse(name string, data []byte) ([]Rule, error) {
 	var file struct {
-		Rules []json.RawMessage `json:"rules"`
+		Rules []stdjson.RawMessage `json:"rules"`
 	}
 	if at := secondDocument(data); at > 0 {
 		return nil, fmt.Errorf("%s: line %d: a second YAML document; want one, with all rules in its list", name, at)
 	}
-	if err := yaml.UnmarshalStrict(data, &file); err != nil {
+	text, err := yaml.YAMLToJSONStrict(data)
+	if err != nil {
 		if number := notFinite(data); number != "" {
 			return nil, fmt.Errorf("%s: %s; want a finite number", name, number)
 		}
-		return nil, fmt.Errorf("%s: %s; want rules: with a list of rules", name, plain(err))
+		want := "rules: with a list of rules"
+		if strings.Contains(err.Error(), "already set in map") {
+			want = "each field once"
+		}
+		return nil, fmt.Errorf("%s: %s; want %s", name, plain(err), want)
+	}
+	if err := decode(text, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(file.Rules) > MaxRules {
 		return nil, fmt.Errorf("%s: rules: %d; want %d at most", name, len(file.Rules), MaxRules)
@@ -126,18 +134,32 @@ func notFiniteIn(at string, n *yamlv3.Node) string {
 	return ""
 }
 
-// decode reads one rule, and refuses fields that it does not have.
-func decode(text []byte, r *Rule) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(r)
-	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-		return fmt.Errorf("%s: a %s; want %s", wrong.Field, wrong.Value, wanted(wrong.Type))
+// decode reads the file or one rule, and refuses fields that do not exist. Case counts.
+func decode(text []byte, into any) error {
+	unknown, err := json.UnmarshalStrict(text, into)
+	if wrong := new(stdjson.UnmarshalTypeError); errors.As(err, &wrong) {
+		article := "a"
+		if strings.ContainsAny(wrong.Value[:1], "aeiou") {
+			article = "an"
+		}
+		return fmt.Errorf("%s%s %s; want %s", at(wrong.Field), article, wrong.Value, wanted(wrong.Type))
 	}
 	if err != nil {
-		return fmt.Errorf("%s; want %s", strings.TrimPrefix(err.Error(), "json: "), strings.Join(fields(), ", "))
+		return err
+	}
+	if len(unknown) > 0 {
+		_, path, _ := strings.Cut(strings.TrimSuffix(unknown[0].Error(), `"`), `"`)
+		return fmt.Errorf("%w; want %s", unknown[0], strings.Join(fields(reflect.TypeOf(into).Elem(), path), ", "))
 	}
 	return nil
+}
+
+// at returns the path of a field as the start of an error, "" for the whole.
+func at(field string) string {
+	if field = strings.TrimPrefix(field, "."); field == "" {
+		return ""
+	}
+	return field + ": "
 }
 
 // wanted names the type of a field.
@@ -145,6 +167,8 @@ func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Float64:
 		return "a number, such as 0.72"
+	case reflect.Bool:
+		return "true or false"
 	case reflect.String:
 		return "text"
 	case reflect.Slice:
@@ -154,11 +178,19 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// fields are the names of the fields of a rule.
-func fields() []string {
+// fields are the names of the fields of the part of a type where the path of a field leads.
+func fields(t reflect.Type, path string) []string {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	first, rest, nested := strings.Cut(path, ".")
+	first, _, _ = strings.Cut(first, "[")
 	var names []string
-	for i := range reflect.TypeFor[Rule]().NumField() {
-		name, _, _ := strings.Cut(reflect.TypeFor[Rule]().Field(i).Tag.Get("json"), ",")
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if nested && name == first {
+			return fields(t.Field(i).Type, rest)
+		}
 		if name != "ofCloud" {
 			names = append(names, name)
 		}
@@ -254,6 +286,9 @@ func (r *Rule) checkPrice() error {
 }
 
 func (r *Rule) checkPrices() error {
+	if len(r.Prices) == 0 {
+		return fmt.Errorf(".prices: none; want USD per hour by instance type, such as {m7g.large: 0.05}")
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Prices)) {
 		if price := r.Prices[name]; !within(price, maxPrice) {
 			return fmt.Errorf(".prices[%s]: %v; want more than 0, and %d USD per hour at most", name, price, maxPrice)
