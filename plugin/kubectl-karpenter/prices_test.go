@@ -85,3 +85,22 @@ func TestPriceRuleProblems(t *testing.T) {
 		t.Errorf("error %v, want %q once in\n%s", err, want, out)
 	}
 }
+
+// TestTwoCommitments checks that new nodes use the first of two commitments of one type, and what that does not cover, the
+// second.
+func TestTwoCommitments(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "prices.yaml")
+	rules := "rules:\n- {name: first, families: [m7g], factor: 0.5, upTo: {vCPUs: 8}}\n- {name: second, families: [m7g], factor: 0.66, upTo: {vCPUs: 8}}\n"
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := askPast(t, "", "simulate", "-f", "testdata/prices/app.yaml", "--price-file", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"first", "second"} {
+		if want := "commitment " + name + ": 0 of 8 vCPUs used by 0 nodes, 8 by new ones, 0 left\n"; !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}

@@ -246,15 +246,17 @@ type CommitmentUse struct {
 	Left  float64 `json:"left"`
 }
 
-// commitmentsOf returns the use of the commitments by the nodes of a snapshot, and by the claims of a plan.
+// commitmentsOf returns the use of the commitments by the nodes of a snapshot, and by the claims of a plan, one after the
+// other: where several commitments match, a claim uses the next one when those before have nothing left.
 func commitmentsOf(snap *model.Snapshot, claims []plan.NewClaim) []CommitmentUse {
-	planned := map[string]int64{}
+	planned, what := map[string]int64{}, snap
 	for i := range claims {
 		c := &claims[i]
 		if _, committed := model.CommitmentName(c.Reservation); !committed {
 			continue
 		}
-		if n := snap.Future(c.FutureSpec(snap), c.Types()[:1]); n != nil {
+		if n := what.Future(c.FutureSpec(snap), c.Types()[:1]); n != nil {
+			what = what.With(n)
 			for id, units := range n.Uses() {
 				planned[id] += units
 			}
