@@ -3,6 +3,7 @@ package class
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	awsv1 "github.com/karpenter-go/karpenter/api/aws/v1"
@@ -47,6 +48,11 @@ func volumeSizes(class *awsv1.EC2NodeClass) *finding {
 		if _, err := expression.Compile(sizes[device]); err != nil {
 			return wrong(awsv1.ReasonInvalidAnnotation, "metadata.annotations[%s]: %s=%s is no size in GiB nor an expression of it: %s",
 				awsv1.AnnotationVolumeSize, device, sizes[device], err)
+		}
+		// Results of other expressions depend on the type: evaluated checks them.
+		if gib, err := strconv.Atoi(sizes[device]); err == nil && gib < 1 {
+			return wrong(awsv1.ReasonInvalidAnnotation, "metadata.annotations[%s]: %s=%d, want 1 GiB or more",
+				awsv1.AnnotationVolumeSize, device, gib)
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func wrong(reason, format string, args ...any) *finding {
 // be current. It returns the first problem. expressions means that the feature gate NodeClassCEL is on.
 func examine(class *awsv1.EC2NodeClass, cluster discovery.Facts, expressions bool) *finding {
 	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{
-		services, kubelet(expressions), dependencies, annotations, tags, placeholders, userData,
+		services, kubelet(expressions), dependencies, annotations, tags, tagLengths, userData,
 	} {
 		if found := check(class, cluster); found != nil {
 			return found
@@ -49,7 +49,7 @@ func Unlaunchable(class *awsv1.EC2NodeClass) string {
 	expressions := class.Condition(awsv1.ConditionValidationSucceeded).Reason != awsv1.ReasonKubeletExpressionsDisabled
 	some := discovery.Facts{Name: "cluster", Endpoint: "https://cluster", CABundle: "Y2E=", ServiceCIDR: "10.100.0.0/16"}
 	for _, check := range []func(*awsv1.EC2NodeClass, discovery.Facts) *finding{
-		kubelet(expressions), annotations, tags, placeholders, userData,
+		kubelet(expressions), annotations, tags, tagLengths, userData,
 	} {
 		if found := check(class, some); found != nil {
 			return found.message
@@ -127,21 +127,34 @@ func tags(class *awsv1.EC2NodeClass, _ discovery.Facts) *finding {
 		if key == awsv1.TagCluster || key == awsv1.TagNodePool || key == awsv1.TagNodeClaim || key == awsv1.TagNodeClass || strings.HasPrefix(key, awsv1.TagClusterPrefix) {
 			return wrong(awsv1.ReasonTagValidationFailed, "spec.tags: %s is set by karpenter; remove it", key)
 		}
+		if n := utf8.RuneCountInString(key); n > longestKey {
+			return wrong(awsv1.ReasonTagValidationFailed, "spec.tags: the key %s has %d characters, want %d at most", key, n, longestKey)
+		}
+		if strings.HasPrefix(strings.ToLower(key), reservedTag) {
+			return wrong(awsv1.ReasonTagValidationFailed, "spec.tags: %s begins with %s, which AWS reserves; remove it", key, reservedTag)
+		}
 	}
 	return nil
 }
 
-// longestTag is EC2's maximum length of a tag's value, in characters; longestPool is the maximum length of a NodePool's
-// name, which is the value of a label.
-const longestTag, longestPool = 256, 63
+// EC2's maximum length of a tag's key and of its value, in characters, and the prefix that AWS reserves:
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/Using_Tags.html#tag-restrictions. longestPool is the maximum length
+// of a NodePool's name, which is the value of a label.
+const (
+	longestKey, longestTag, longestPool = 128, 256, 63
+	reservedTag                         = "aws:"
+)
 
-// placeholders checks that tags with placeholders are short enough with every pool's name.
-func placeholders(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
+// tagLengths checks that values of tags are short enough, with every pool's name in place of placeholders.
+func tagLengths(class *awsv1.EC2NodeClass, cluster discovery.Facts) *finding {
 	resolved := class.ResolvedTags(strings.Repeat("p", longestPool), cluster.Name)
 	for _, key := range slices.Sorted(maps.Keys(resolved)) {
-		if n := utf8.RuneCountInString(resolved[key]); n > longestTag && resolved[key] != class.Spec.Tags[key] {
-			return wrong(awsv1.ReasonTagValidationFailed,
-				"spec.tags[%s]: has up to %d characters with the names that replace its placeholders, want %d at most", key, n, longestTag)
+		n, text := utf8.RuneCountInString(resolved[key]), "%d characters"
+		if resolved[key] != class.Spec.Tags[key] {
+			text = "up to %d characters with the names that replace its placeholders"
+		}
+		if n > longestTag {
+			return wrong(awsv1.ReasonTagValidationFailed, "spec.tags[%s]: has "+text+", want %d at most", key, n, longestTag)
 		}
 	}
 	return nil

@@ -60,6 +60,8 @@ func TestExamine(t *testing.T) {
 			want: "False InvalidAnnotation names the device /dev/xvdb, and the class has the EBS volumes [/dev/xvda]"},
 		{name: "a size that is no expression", change: annotated(awsv1.AnnotationVolumeSize, "/dev/xvda=20Gi"),
 			want: "False InvalidAnnotation /dev/xvda=20Gi is no size in GiB nor an expression of it: 1:3: Syntax error"},
+		{name: "a size of nothing", change: annotated(awsv1.AnnotationVolumeSize, "/dev/xvda=0"),
+			want: "False InvalidAnnotation metadata.annotations[karpenter-go.github.io/volume-size]: /dev/xvda=0, want 1 GiB or more"},
 		{name: "a size without a device", change: annotated(awsv1.AnnotationVolumeSize, "20 + vcpus"),
 			want: `False InvalidAnnotation has "20 + vcpus", want one DEVICE=EXPRESSION`},
 		{name: "two sizes of a device", change: annotated(awsv1.AnnotationVolumeSize, "/dev/xvda=20;/dev/xvda=30"),
@@ -84,6 +86,13 @@ func TestExamine(t *testing.T) {
 		{name: "a tag that gets too long", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Tags = map[string]string{"a": strings.Repeat("x", 256), "b": strings.Repeat("雲", 187) + "{{nodepool}}{{cluster}}"}
 		}, want: "False TagValidationFailed spec.tags[b]: has up to 257 characters"},
+		{name: "a value that is too long", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"a": strings.Repeat("雲", 257)} },
+			want: "False TagValidationFailed spec.tags[a]: has 257 characters, want 256 at most"},
+		{name: "a key that is too long", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{strings.Repeat("雲", 129): ""} },
+			want: "False TagValidationFailed has 129 characters, want 128 at most"},
+		{name: "a key that fits", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{strings.Repeat("雲", 128): ""} }},
+		{name: "a tag of AWS", change: func(c *awsv1.EC2NodeClass) { c.Spec.Tags = map[string]string{"AWS:a": "b"} },
+			want: "False TagValidationFailed spec.tags: AWS:a begins with aws:, which AWS reserves"},
 		{name: "a tag that fits", change: func(c *awsv1.EC2NodeClass) {
 			c.Spec.Tags = map[string]string{"b": strings.Repeat("雲", 186) + "{{nodepool}}{{cluster}}"}
 		}},
