@@ -73,13 +73,18 @@ cat $HOME/attributes`)
 		policy.Statement[0].Action != "sqs:SendMessage" || policy.Statement[0].Resource != attributes["QueueArn"] {
 		t.Errorf("the queue's policy has %+v", policy.Statement)
 	}
-	names := map[string]bool{}
-	for name := range s.Rules() {
-		names[name] = true
+	ec2 := func(kind string) string { return `{"source":["aws.ec2"],"detail-type":["` + kind + `"]}` }
+	want := map[string]string{
+		"my-cluster-spot":        ec2("EC2 Spot Instance Interruption Warning"),
+		"my-cluster-reservation": ec2("EC2 Capacity Reservation Instance Interruption Warning"),
+		"my-cluster-borrowed":    ec2("EC2 Interruptible Capacity Reservation Instance Interruption Warning"),
+		"my-cluster-rebalance":   ec2("EC2 Instance Rebalance Recommendation"),
+		"my-cluster-state": `{"source":["aws.ec2"],"detail-type":["EC2 Instance State-change Notification"],` +
+			`"detail":{"state":["stopping","stopped","shutting-down","terminated"]}}`,
+		"my-cluster-health": `{"source":["aws.health"],"detail-type":["AWS Health Event"],` +
+			`"detail":{"service":["EC2"],"eventTypeCategory":["scheduledChange"]}}`,
 	}
-	want := map[string]bool{"my-cluster-spot": true, "my-cluster-reservation": true, "my-cluster-borrowed": true,
-		"my-cluster-rebalance": true, "my-cluster-state": true, "my-cluster-health": true}
-	if diff := cmp.Diff(want, names); diff != "" {
+	if diff := cmp.Diff(want, s.Rules()); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 }

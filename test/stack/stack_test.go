@@ -307,7 +307,7 @@ func TestRulesByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	have := map[notice.Event]int{}
-	for _, match := range regexp.MustCompile(`(?m)^rule \w+ +(\S+) +"([^"]+)"$`).FindAllStringSubmatch(string(text), -1) {
+	for _, match := range regexp.MustCompile(`(?m)^rule \w+ +(\S+) +"([^"]+)"(?: '\S+')?$`).FindAllStringSubmatch(string(text), -1) {
 		have[notice.Event{Source: match[1], DetailType: match[2]}]++
 	}
 	want := map[notice.Event]int{}

@@ -30,14 +30,14 @@ func putRule(c *Cloud, r *request, _ time.Time) (any, error) {
 	if err := r.in(&in); err != nil {
 		return nil, err
 	}
-	var pattern map[string][]any
+	var pattern map[string]any
 	switch {
 	case !ruleName.MatchString(in.Name):
 		return nil, &apiError{"ValidationException", "Value '" + in.Name +
 			`' at 'name' failed to satisfy constraint: Member must satisfy regular expression pattern: [\.\-_A-Za-z0-9]+`, http.StatusBadRequest}
 	case in.EventPattern == "":
 		return nil, &apiError{"ValidationException", "Parameter(s) EventPattern or ScheduleExpression must be specified.", http.StatusBadRequest}
-	case json.Unmarshal([]byte(in.EventPattern), &pattern) != nil || len(pattern) == 0:
+	case json.Unmarshal([]byte(in.EventPattern), &pattern) != nil || !selects(pattern):
 		return nil, &apiError{"InvalidEventPatternException", "Event pattern is not valid. Reason: Filter is not an object of arrays",
 			http.StatusBadRequest}
 	}
@@ -46,6 +46,17 @@ func putRule(c *Cloud, r *request, _ time.Time) (any, error) {
 	}
 	c.rules[in.Name].pattern = in.EventPattern
 	return map[string]string{"RuleArn": "arn:aws:events:" + c.opts.Region + ":" + c.opts.AccountID + ":rule/" + in.Name}, nil
+}
+
+// selects reports whether a pattern is an object of arrays, or of such objects for fields within fields.
+func selects(pattern map[string]any) bool {
+	for _, value := range pattern {
+		inner, nested := value.(map[string]any)
+		if _, list := value.([]any); !list && !(nested && selects(inner)) {
+			return false
+		}
+	}
+	return len(pattern) > 0
 }
 
 // putTargets implements events:PutTargets for at most five queues, each of which may fail.
