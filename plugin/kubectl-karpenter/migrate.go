@@ -60,7 +60,8 @@ With --live, all objects are read from the cluster, in any version that it serve
 and node classes are printed. Workloads with old names are reported; --workloads prints them, too.
 
 The printed objects are validated with the schemas and rules of the current CRDs, and EC2NodeClasses as the controller
-validates them. What an API server would reject or the controller would refuse is reported as impossible.
+validates them. What an API server would reject or the controller would refuse is reported as impossible. Expressions
+are compiled, but not computed for instance types: that is what simulate does.
 
 The exit code is 0 if everything is migrated, 1 if something is impossible (the rest is printed), and 2 for invalid
 input; if a file of a folder cannot be read, the rest is printed. With --check, only the report is printed, and the exit
