@@ -61,7 +61,8 @@ func queueless(f *Facts, _ Options) []cloud.Finding {
 		return nil
 	}
 	return []cloud.Finding{found(QueueNotSet, f.Controllers[0].object(),
-		fmt.Sprintf("the annotation %s of NodePools %s has no effect, because no interruption queue is set", karpv1.AnnotationRebalance, few(names)),
+		fmt.Sprintf("the annotation %s of NodePools %s has no effect, because no interruption queue is set", karpv1.AnnotationRebalance,
+			few(names)),
 		"set --interruption-queue (chart: settings.interruptionQueue), or remove the annotation")}
 }
 

@@ -90,7 +90,8 @@ func TestPriceRuleProblems(t *testing.T) {
 // second.
 func TestTwoCommitments(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "prices.yaml")
-	rules := "rules:\n- {name: first, families: [m7g], factor: 0.5, upTo: {vCPUs: 8}}\n- {name: second, families: [m7g], factor: 0.66, upTo: {vCPUs: 8}}\n"
+	rules := "rules:\n- {name: first, families: [m7g], factor: 0.5, upTo: {vCPUs: 8}}\n" +
+		"- {name: second, families: [m7g], factor: 0.66, upTo: {vCPUs: 8}}\n"
 	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,8 @@ func TestSavingsPlans(t *testing.T) {
 		End: w.clock.Now().Add(30 * time.Minute)})
 	w.sim.AddSavingsPlan(awssim.SavingsPlan{Type: "EC2Instance", Family: "m5", Years: 3, Payment: "All Upfront", Commitment: 0.04,
 		Rates: map[string]float64{"m5.large": 0.04, "m5.xlarge": 0.08}})
-	for _, other := range []awssim.SavingsPlan{{Type: "SageMaker"}, {Type: "EC2Instance", Family: "m5", Region: "eu-west-1"}, {Currency: "CNY"},
+	for _, other := range []awssim.SavingsPlan{{Type: "SageMaker"}, {Type: "EC2Instance", Family: "m5", Region: "eu-west-1"},
+		{Currency: "CNY"},
 		{State: "payment-pending"}, {State: "queued", Start: w.clock.Now().Add(time.Hour)}, {State: "returned"}} {
 		other.Commitment = 7
 		w.sim.AddSavingsPlan(other)
@@ -239,7 +240,8 @@ func TestSavingsPlansIsolated(t *testing.T) {
 // TestPurchasesThatAreMissing covers answers that lack a purchase: one is not believed, two are.
 func TestPurchasesThatAreMissing(t *testing.T) {
 	w := newPlanWorld(t)
-	w.sim.AddSavingsPlan(awssim.SavingsPlan{Commitment: 1, Rates: map[string]float64{"m5.large": 0.06}, End: w.clock.Now().Add(30 * time.Minute)})
+	w.sim.AddSavingsPlan(awssim.SavingsPlan{Commitment: 1, Rates: map[string]float64{"m5.large": 0.06},
+		End: w.clock.Now().Add(30 * time.Minute)})
 	w.sim.AddReservedInstances(awssim.ReservedInstances{Type: "m5.large", Count: 2})
 	const reserved, both = "ri-m5: up to 4", "ri-m5: up to 4; sp-compute-1y-no-upfront: m5.large=0.06 up to 1"
 	empty := func(count int) {

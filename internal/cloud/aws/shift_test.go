@@ -186,7 +186,8 @@ func eventsOf(told []string) (events []string) {
 func TestZonalShiftAnnounced(t *testing.T) {
 	w := newWorld(t, "m5.large")
 	w.storePool(t, "any", "default")
-	w.storePool(t, "elsewhere", "default", karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: "NotIn", Values: []string{"us-east-1a"}})
+	w.storePool(t, "elsewhere", "default",
+		karpv1.Requirement{Key: corev1.LabelTopologyZone, Operator: "NotIn", Values: []string{"us-east-1a"}})
 	w.storePool(t, "unready", "unready")
 	p, told := w.shifting(t)
 	announced := func(p *Provider, told *[]string, want ...string) {

@@ -66,11 +66,13 @@ func TestReservationsOfOneType(t *testing.T) {
 	}
 	known := map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}
 	b := model.NewBuilder()
-	b.UpsertPool(model.PoolSpec{Name: "p", Catalog: &model.Catalog{WellKnown: known, Types: []model.InstanceType{{Name: "t", Capacity: cpu, Allocatable: cpu,
-		Offerings: []model.Offering{at("x", "reserved", "r", 10, 0), at("y", "reserved", "s", 11, 0), at("y", "reserved", "u", 11, 0),
-			at("x", "on-demand", model.CommitmentID(0, "plan"), model.Nano/2, 1000), at("x", "on-demand", "", model.Nano, 0)}}}}})
+	b.UpsertPool(model.PoolSpec{Name: "p",
+		Catalog: &model.Catalog{WellKnown: known, Types: []model.InstanceType{{Name: "t", Capacity: cpu, Allocatable: cpu,
+			Offerings: []model.Offering{at("x", "reserved", "r", 10, 0), at("y", "reserved", "s", 11, 0), at("y", "reserved", "u", 11, 0),
+				at("x", "on-demand", model.CommitmentID(0, "plan"), model.Nano/2, 1000), at("x", "on-demand", "", model.Nano, 0)}}}}})
 	for i := range 6 {
-		b.UpsertPod(model.PodSpec{UID: fmt.Sprint(i), Namespace: "n", Name: fmt.Sprint(i), State: model.Pending, Reschedulable: true, Requests: cpu[:1]})
+		b.UpsertPod(model.PodSpec{UID: fmt.Sprint(i), Namespace: "n", Name: fmt.Sprint(i), State: model.Pending, Reschedulable: true,
+			Requests: cpu[:1]})
 	}
 	var got []string
 	for _, c := range Schedule(b.Snapshot(time.Unix(0, 0)), Options{}).Claims {

@@ -128,7 +128,8 @@ func (j *judge) preferred(c *plan.NewClaim, pool *model.PoolSpec, left map[strin
 				return r.Key == model.LabelCapacityType || says(at.Requirements, r.Key)
 			})
 			o := outcome{j.promise(slices.Concat(reqs, pool.Requirements), c.Labels, c.Requests, pool.Catalog), t, at}
-			if o.possible() && everyValue(pool.Requirements, o.values) && !slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return !admits(p, o.values) }) {
+			if o.possible() && everyValue(pool.Requirements, o.values) &&
+				!slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return !admits(p, o.values) }) {
 				j.blame("preferred", c.Name, "costs %d, and reservation %s has %d left of %s", c.Options[0].Price, at.ReservationID,
 					left[at.ReservationID], t.Name)
 			}

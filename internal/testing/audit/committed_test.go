@@ -26,14 +26,16 @@ func paidAhead(limit int64, count int) *model.Snapshot {
 	ahead.CapacityType, ahead.Price, ahead.ReservationID, ahead.ReservationCount, ahead.Available = "reserved", 10, "r", count, count > 0
 	t.Offerings = []model.Offering{listed, committed, ahead}
 	known := map[string]bool{}
-	for _, key := range []string{model.LabelPool, model.LabelCapacityType, model.LabelZone, model.LabelType, keyArch, held, model.FieldCommitment} {
+	for _, key := range []string{model.LabelPool, model.LabelCapacityType, model.LabelZone, model.LabelType, keyArch, held,
+		model.FieldCommitment} {
 		known[key] = true
 	}
 	b := model.NewBuilder()
 	b.UpsertPool(model.PoolSpec{Name: "p", UID: "p", Requirements: []label.Requirement{in(model.LabelPool, "p")},
 		Catalog: &model.Catalog{WellKnown: known, Types: []model.InstanceType{t}}})
 	b.UpsertNode(model.NodeSpec{Name: "n", Claim: "n", Pool: "p", Stage: model.Initialized, Created: epoch, Capacity: t.Capacity,
-		Allocatable: amounts(100, gi, 0), Labels: map[string]string{model.LabelType: "amd-2", model.LabelZone: "a", model.LabelCapacityType: "on-demand"}})
+		Allocatable: amounts(100, gi, 0), Labels: map[string]string{model.LabelType: "amd-2", model.LabelZone: "a",
+			model.LabelCapacityType: "on-demand"}})
 	for _, name := range []string{"x", "y"} {
 		b.UpsertPod(model.PodSpec{UID: name, Name: name, Namespace: "default", Requests: amounts(1500, gi, 1), Reschedulable: true})
 	}

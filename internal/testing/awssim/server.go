@@ -179,7 +179,8 @@ func (c *Cloud) parse(hr *http.Request) (*request, error) {
 }
 
 // rightRegion rejects requests that are signed for a region without this account's service. The price list has three
-// regions of its own, IAM and Savings Plans have one; for Savings Plans, clients that are given an endpoint use theirs. https://docs.aws.amazon.com/general/latest/gr/billing.html, iam-service.html
+// regions of its own, IAM and Savings Plans have one; for Savings Plans, clients that are given an endpoint use theirs.
+// https://docs.aws.amazon.com/general/latest/gr/billing.html, iam-service.html
 func (c *Cloud) rightRegion(service, region string) error {
 	where := []string{c.opts.Region}
 	switch service {

@@ -107,8 +107,9 @@ func (s *setting) reserve(rng *rand.Rand, id string) {
 	if at < 0 || slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return o.Zone == zone && o.CapacityType == reserved }) {
 		return
 	}
-	t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: reserved, Price: t.Offerings[at].Price / 10_000_000, Available: true,
-		ReservationID: id, ReservationCount: count, Requirements: []label.Requirement{{Key: labelReservation, Operator: label.In, Values: []string{id}}}})
+	t.Offerings = append(t.Offerings, model.Offering{Zone: zone, CapacityType: reserved, Price: t.Offerings[at].Price / 10_000_000,
+		Available: true, ReservationID: id, ReservationCount: count,
+		Requirements: []label.Requirement{{Key: labelReservation, Operator: label.In, Values: []string{id}}}})
 	t.Requirements = slices.Clone(t.Requirements)
 	for i := range t.Requirements {
 		if r := &t.Requirements[i]; r.Key == model.LabelCapacityType && !slices.Contains(r.Values, reserved) {

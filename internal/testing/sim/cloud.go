@@ -68,7 +68,8 @@ func (c *cloud) launch(of *claim) *machine {
 		for _, o := range t.Offerings {
 			at := place{t.Name, o.Zone, o.CapacityType}
 			labels := labelsAt(t, o, partition)
-			if !compatible(of.requirements, labels) || o.ReservationID != "" && c.taken(o.ReservationID) >= o.ReservationCount || best != nil && best.price <= o.Price {
+			if !compatible(of.requirements, labels) || o.ReservationID != "" && c.taken(o.ReservationID) >= o.ReservationCount ||
+				best != nil && best.price <= o.Price {
 				continue
 			}
 			if c.empty[at] {
