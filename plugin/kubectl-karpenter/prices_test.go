@@ -20,7 +20,7 @@ import (
 func TestPricesPage(t *testing.T) {
 	const page = "../../docs/prices.md"
 	ri := reservedRules(t)
-	held(t, page, "<!-- answer 3: TestPricesPage -->\n```yaml\n", "```\n<!-- end -->", ri)
+	held(t, page, "<!-- run by: TestPricesPage -->\n```yaml\n", "```\n<!-- end -->", ri)
 	file := filepath.Join(t.TempDir(), "ri.yaml")
 	if err := os.WriteFile(file, []byte(ri), 0o600); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestPricesPage(t *testing.T) {
 	}{
 		{1, "simulate -f app.yaml", 4 * t4g},
 		{2, "simulate -f app.yaml --price-file prices.yaml", 2*0.66*m7g + 2*t4g},
-		{4, "simulate -f app.yaml --price-file ri.yaml", 4 * m7g / pricerule.PaidScale},
+		{3, "simulate -f app.yaml --price-file ri.yaml", 4 * m7g / pricerule.PaidScale},
 	} {
 		files := strings.NewReplacer("app.yaml", "testdata/prices/app.yaml", "prices.yaml", "testdata/prices/prices.yaml", "ri.yaml", file)
 		out, _, err := askPast(t, "", strings.Fields(files.Replace(answer.line))...)
