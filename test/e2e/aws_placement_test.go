@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 
@@ -34,16 +35,18 @@ func (w *awsWorld) placementGroup(t *testing.T, group awssim.PlacementGroup) (id
 	return id
 }
 
-// testAWSPartitions checks that pods spread over the partitions of a placement group, and that nodes have the labels of
-// the partition that EC2 has put them into.
+// testAWSPartitions checks that pods spread over the partitions of a placement group that they allow, and that nodes have
+// the labels of the partition that EC2 has put them into. EC2 would choose the first partition, which is not allowed.
 func testAWSPartitions(t *testing.T, w *awsWorld) {
 	const name = "aws-partitions"
 	id := w.placementGroup(t, awssim.PlacementGroup{Name: name, Strategy: "partition", Partitions: 3})
 	s := w.placedStage(t, name)
 	s.template(`{"spec":{"topologySpreadConstraints":[{"topologyKey":"karpenter.k8s.aws/placement-group-partition","maxSkew":1,
-		"minDomains":3,"whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"app"}}}]}}`)
-	s.scale("app", 6)
-	await(t, patience, "all pods to run", s.running("app", 6))
+		"minDomains":2,"whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"app"}}}],
+		"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[
+		{"key":"karpenter.k8s.aws/placement-group-partition","operator":"In","values":["2","3"]}]}]}}}}}`)
+	s.scale("app", 4)
+	await(t, patience, "all pods to run", s.running("app", 4))
 	s.boughtOnce()
 	pods := map[int]int{}
 	for _, pod := range s.pods("app") {
@@ -57,10 +60,8 @@ func testAWSPartitions(t *testing.T, w *awsWorld) {
 			t.Errorf("node %s has the labels of partition %q of %q, and is in %d of %s", node.Name, partition, group, i.Partition, id)
 		}
 	}
-	for n := 1; n <= 3; n++ {
-		if pods[n] != 2 {
-			t.Errorf("%d pods are in partition %d, want 2: %v", pods[n], n, pods)
-		}
+	if want := map[int]int{2: 2, 3: 2}; !maps.Equal(pods, want) {
+		t.Errorf("the pods by partition are %v, want %v", pods, want)
 	}
 	s.scale("app", 0)
 	await(t, patience, "everything to go", s.empty)
