@@ -88,6 +88,10 @@ func TestReplay(t *testing.T) {
 			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		}
 	}
+	missing := captured(t, "-f", filepath.Join("testdata", "prices", "app.yaml")) // its class is in no file
+	if out, err := runProgram(t, "", "replay", missing); err != nil || !strings.Contains(out, "the same answer") {
+		t.Errorf("without the class: %v\n%s", err, out)
+	}
 	if _, err := runProgram(t, "", "replay"); err == nil {
 		t.Error("replay without a file succeeds")
 	}

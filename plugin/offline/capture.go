@@ -194,7 +194,7 @@ func (r *Replayed) decide(o *Manifests, p *Policy, disrupt bool) Answer {
 	return o.Disrupt(p, 1).Answer()
 }
 
-// compareAnswers returns the fields in which a recorded answer and a new one differ in any byte, except statistics.
+// compareAnswers returns the fields in which a recorded answer and a new one differ in any byte.
 func compareAnswers(recorded json.RawMessage, fresh Answer) (before Answer, differs []string, err error) {
 	before = emptyLike(fresh)
 	decoder := json.NewDecoder(bytes.NewReader(recorded))
@@ -232,7 +232,8 @@ func emptyLike(r Answer) Answer {
 	return &LaunchAnswer{}
 }
 
-// fieldsOf returns the fields of a report except the statistics, which differ each time.
+// fieldsOf returns the fields of a report except the statistics, which differ each time, and the objects that were missing:
+// a capture has what was assumed in their place.
 func fieldsOf(r Answer) (map[string]json.RawMessage, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -241,5 +242,6 @@ func fieldsOf(r Answer) (map[string]json.RawMessage, error) {
 	var fields map[string]json.RawMessage
 	err = json.Unmarshal(text, &fields)
 	delete(fields, "stats")
+	delete(fields, "missing")
 	return fields, err
 }
