@@ -109,8 +109,11 @@ func paysFor(o *model.Offering, c *plan.NewClaim) bool {
 	return o.ReservationID == c.Reservation || o.Units == 0 && !counts
 }
 
-// preferred checks that a claim is in a reservation that has room left for a type of the claim in its zone.
-func (j *judge) preferred(c *plan.NewClaim, pool *model.PoolSpec, left map[string]int) {
+// preferred is the kind of a claim that is not in a reservation with room for it.
+const preferred = "preferred"
+
+// unused checks that a claim is in a reservation that has room left for a type of the claim in its zone.
+func (j *judge) unused(c *plan.NewClaim, pool *model.PoolSpec, left map[string]int) {
 	if slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return len(p.Preferred) > 0 }) {
 		return
 	}
@@ -130,7 +133,7 @@ func (j *judge) preferred(c *plan.NewClaim, pool *model.PoolSpec, left map[strin
 			o := outcome{j.promise(slices.Concat(reqs, pool.Requirements), c.Labels, c.Requests, pool.Catalog), t, at}
 			if o.possible() && everyValue(pool.Requirements, o.values) &&
 				!slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return !admits(p, o.values) }) {
-				j.blame("preferred", c.Name, "costs %d, and reservation %s has %d left of %s", c.Options[0].Price, at.ReservationID,
+				j.blame(preferred, c.Name, "costs %d, and reservation %s has %d left of %s", c.Options[0].Price, at.ReservationID,
 					left[at.ReservationID], t.Name)
 			}
 		}

@@ -32,7 +32,7 @@ func (j *judge) minValues(pool *model.PoolSpec, c *plan.NewClaim, outcomes []out
 }
 
 // reservations checks that the number of claims that can be launched only on reserved capacity does not exceed the
-// capacity of the reservations, and that the others could not be within it.
+// capacity of the reservations, and, if that is wanted, that the others could not be within it.
 func (j *judge) reservations(claims []plan.NewClaim) {
 	left := map[string]int{}
 	for _, pool := range j.snap.Pools {
@@ -78,8 +78,8 @@ func (j *judge) reservations(claims []plan.NewClaim) {
 	}
 	for i := range claims {
 		c := &claims[i]
-		if pool := j.snap.Pool(c.Pool); pool != nil && len(c.Options) > 0 && reservedOnly(j.outcomesOf(c, pool.PoolSpec.Catalog)) == nil {
-			j.preferred(c, pool.PoolSpec, left)
+		if pool := j.snap.Pool(c.Pool); j.wantsReserved && pool != nil && len(c.Options) > 0 && reservedOnly(j.outcomesOf(c, pool.PoolSpec.Catalog)) == nil {
+			j.unused(c, pool.PoolSpec, left)
 		}
 	}
 }
