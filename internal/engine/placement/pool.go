@@ -56,20 +56,17 @@ func newPoolState(snap *model.Snapshot, p *model.Pool, g *offeringCache, reserva
 	return ps
 }
 
-// reserve records how many nodes a reservation permits: the least that any of its offerings states.
+// reserve records how many nodes a reservation permits: the least that any of its available offerings states. One that is
+// not available in a pool or a partition says nothing of the others.
 func (ps *poolState) reserve(o model.Offering) {
-	if o.ReservationID == "" || o.Units > 0 {
+	if o.ReservationID == "" || o.Units > 0 || !o.Available {
 		return
-	}
-	count := o.ReservationCount
-	if !o.Available {
-		count = 0
 	}
 	if ps.reservations.left == nil {
 		ps.reservations.left = map[string]int64{}
 	}
-	if known, has := ps.reservations.left[o.ReservationID]; !has || int64(count) < known {
-		ps.reservations.left[o.ReservationID] = int64(count)
+	if known, has := ps.reservations.left[o.ReservationID]; !has || int64(o.ReservationCount) < known {
+		ps.reservations.left[o.ReservationID] = int64(o.ReservationCount)
 	}
 }
 

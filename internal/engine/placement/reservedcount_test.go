@@ -13,20 +13,21 @@ import (
 )
 
 // TestReservationOfTwoPools verifies (RS-4) that a reservation that one pool shows with room for three nodes, and another
-// with room for five, gets at most three in all, and none in a what-if after which these three are decided.
+// with room for five, gets at most three in all, and none in a what-if after which these three are decided. That it is not
+// available in a third pool, whose placement group has no room, takes nothing from the others.
 func TestReservationOfTwoPools(t *testing.T) {
 	cpu := func(n int64) []quantity.Amount {
 		return []quantity.Amount{{Name: "cpu", Value: n * 1000}, {Name: "pods", Value: 10}}
 	}
 	known := map[string]bool{model.LabelType: true, model.LabelZone: true, model.LabelCapacityType: true}
 	b := model.NewBuilder()
-	for pool, count := range map[string]int{"a": 3, "b": 5} {
+	for pool, count := range map[string]int{"a": 3, "b": 5, "full": 1} {
 		at := label.Requirement{Key: model.LabelType, Operator: label.In, Values: []string{"t"}}
 		b.UpsertPool(model.PoolSpec{Name: pool, Requirements: []label.Requirement{{Key: "pool", Operator: label.In, Values: []string{pool}}},
 			Catalog: &model.Catalog{WellKnown: known, Types: []model.InstanceType{{Name: "t", Capacity: cpu(1),
 				Allocatable: cpu(1), Requirements: []label.Requirement{at}, Offerings: []model.Offering{
 					{Zone: "z", CapacityType: "on-demand", Price: model.Nano, Available: true},
-					{Zone: "z", CapacityType: "reserved", Available: true, ReservationID: "r", ReservationCount: count}}}}}})
+					{Zone: "z", CapacityType: "reserved", Available: pool != "full", ReservationID: "r", ReservationCount: count}}}}}})
 		for i := range 4 {
 			name := fmt.Sprint(pool, i)
 			b.UpsertPod(model.PodSpec{UID: name, Namespace: "n", Name: name, State: model.Pending, Reschedulable: true, Requests: cpu(1)[:1],
@@ -36,12 +37,12 @@ func TestReservationOfTwoPools(t *testing.T) {
 	snap := b.Snapshot(time.Unix(0, 0))
 	p := Schedule(snap, Options{})
 	reserved := reservedBy(p)
-	if len(p.Claims) != 8 || reserved["a"]+reserved["b"] != 3 {
-		t.Errorf("of %d claims, reserved are %v, want eight and three in all; refused %v", len(p.Claims), reserved, p.Refused)
+	if len(p.Claims) != 12 || reserved["a"]+reserved["b"] != 3 {
+		t.Errorf("of %d claims, reserved are %v, want twelve and three in all; refused %v", len(p.Claims), reserved, p.Refused)
 	}
 	p = Schedule(snap, Options{DecidedClaims: p.Claims})
-	if reserved := reservedBy(p); len(p.Claims) != 8 || len(reserved) > 0 {
-		t.Errorf("of %d further claims, reserved are %v, want eight and none", len(p.Claims), reserved)
+	if reserved := reservedBy(p); len(p.Claims) != 12 || len(reserved) > 0 {
+		t.Errorf("of %d further claims, reserved are %v, want twelve and none", len(p.Claims), reserved)
 	}
 }
 

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/karpenter-go/karpenter/internal/engine/label"
 	"github.com/karpenter-go/karpenter/internal/engine/model"
@@ -26,7 +25,7 @@ func (p Problem) String() string { return p.Kind + " " + p.Object + ": " + p.Tex
 // Provision returns the problems of a plan for the pending pods of the snapshot, in the order of the plan. It returns
 // nil if the plan is correct.
 func Provision(snap *model.Snapshot, p *plan.Provision) []Problem {
-	j := newJudge(snap, p)
+	j := &judge{snap: snap, words: vocabularyOf(snap, p), remembered: map[*plan.NewClaim][]outcome{}, fits: map[string]bool{}}
 	j.everyPodOnce(p)
 	for _, placed := range p.Placed {
 		j.placement(placed)
@@ -39,26 +38,11 @@ func Provision(snap *model.Snapshot, p *plan.Provision) []Problem {
 	return j.problems
 }
 
-// Unused returns the claims that are not in a reservation although it has room for them. Plans of small worlds have none; of
-// 400 rich ones, with affinity, limits, weights and budgets of work, about a dozen have some: it is no rule of each plan.
-func Unused(snap *model.Snapshot, p *plan.Provision) []Problem {
-	j := newJudge(snap, p)
-	j.wantsReserved = true
-	j.reservations(p.Claims)
-	return slices.DeleteFunc(j.problems, func(p Problem) bool { return p.Kind != preferred })
-}
-
-func newJudge(snap *model.Snapshot, p *plan.Provision) *judge {
-	return &judge{snap: snap, words: vocabularyOf(snap, p), remembered: map[*plan.NewClaim][]outcome{}, fits: map[string]bool{}}
-}
-
 // judge holds the state of one audit.
 type judge struct {
 	snap     *model.Snapshot
 	words    vocabulary
 	problems []Problem
-	// wantsReserved says that claims must be in a reservation that has room.
-	wantsReserved bool
 	// remembered caches the outcomes of each claim, because they are read twice.
 	remembered map[*plan.NewClaim][]outcome
 	// fits caches which pools can hold which pods.

@@ -112,9 +112,11 @@ func paysFor(o *model.Offering, c *plan.NewClaim) bool {
 // preferred is the kind of a claim that is not in a reservation with room for it.
 const preferred = "preferred"
 
-// unused checks that a claim is in a reservation that has room left for a type of the claim in its zone.
+// unused checks that a claim is in a reservation that has room left for a type of the claim. It is silent where one machine
+// cannot be judged alone: in pools with limits or minValues, and for pods with preferences or rules by keys of zones.
 func (j *judge) unused(c *plan.NewClaim, pool *model.PoolSpec, left map[string]int) {
-	if slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return len(p.Preferred) > 0 }) {
+	least := func(r label.Requirement) bool { return r.MinValues > 0 }
+	if len(pool.Limits) > 0 || slices.ContainsFunc(pool.Requirements, least) || slices.ContainsFunc(c.Pods, dependsOnZones) {
 		return
 	}
 	for i := range pool.Catalog.Types {
@@ -138,4 +140,10 @@ func (j *judge) unused(c *plan.NewClaim, pool *model.PoolSpec, left map[string]i
 			}
 		}
 	}
+}
+
+// dependsOnZones reports whether the pod has preferences, or rules for domains other than nodes.
+func dependsOnZones(p *model.Pod) bool {
+	return len(p.Preferred) > 0 || slices.ContainsFunc(p.Spread, func(s model.Spread) bool { return s.Key != model.LabelHostname }) ||
+		slices.ContainsFunc(p.Terms, func(t model.Term) bool { return t.Key != model.LabelHostname })
 }

@@ -1,7 +1,6 @@
 package audit_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -58,13 +57,13 @@ func TestPaidAhead(t *testing.T) {
 	for i := range p.Claims {
 		got[p.Claims[i].Reservation] = true
 	}
-	if problems := slices.Concat(audit.Provision(snap, p), audit.Unused(snap, p)); first(problems) != "" || !got["r"] || !got[model.CommitmentID(0, "plan")] {
+	if problems := audit.Provision(snap, p); first(problems) != "" || !got["r"] || !got[model.CommitmentID(0, "plan")] {
 		t.Fatalf("the plan buys with %v, and has problems %v", got, problems)
 	}
 	if problems := audit.Provision(paidAhead(3000, 1), p); first(problems) != "commitment" {
 		t.Errorf("with a smaller commitment: %v", problems)
 	}
-	if problems := audit.Unused(paidAhead(4000, 1), of(paidAhead(4000, 0))); first(problems) != "preferred" {
+	if problems := audit.Provision(paidAhead(4000, 1), of(paidAhead(4000, 0))); first(problems) != "preferred" {
 		t.Errorf("with a reservation that the plan does not know: %v", problems)
 	}
 	snap.Node("n").Price *= 2

@@ -32,7 +32,7 @@ func (j *judge) minValues(pool *model.PoolSpec, c *plan.NewClaim, outcomes []out
 }
 
 // reservations checks that the number of claims that can be launched only on reserved capacity does not exceed the
-// capacity of the reservations, and, if that is wanted, that the others could not be within it.
+// capacity of the reservations, and that the others could not be within it.
 func (j *judge) reservations(claims []plan.NewClaim) {
 	left := map[string]int{}
 	for _, pool := range j.snap.Pools {
@@ -41,7 +41,7 @@ func (j *judge) reservations(claims []plan.NewClaim) {
 		}
 		for i := range pool.PoolSpec.Catalog.Types {
 			for _, o := range pool.PoolSpec.Catalog.Types[i].Offerings {
-				if n, known := left[o.ReservationID]; o.ReservationID != "" && (!known || o.ReservationCount < n) {
+				if n, known := left[o.ReservationID]; o.ReservationID != "" && o.Available && (!known || o.ReservationCount < n) {
 					left[o.ReservationID] = o.ReservationCount
 				}
 			}
@@ -55,7 +55,7 @@ func (j *judge) reservations(claims []plan.NewClaim) {
 			continue
 		}
 		_, outcomes := j.inFlightOutcomes(n)
-		if ids := reservedOnly(outcomes); len(ids) > 0 {
+		if ids := reservedOnly(outcomes, true); len(ids) > 0 {
 			left[ids[0]]--
 		}
 	}
@@ -65,7 +65,7 @@ func (j *judge) reservations(claims []plan.NewClaim) {
 		if pool == nil {
 			continue
 		}
-		ids := reservedOnly(j.outcomesOf(c, pool.PoolSpec.Catalog))
+		ids := reservedOnly(j.outcomesOf(c, pool.PoolSpec.Catalog), false)
 		if len(ids) == 0 {
 			continue
 		}
@@ -78,19 +78,19 @@ func (j *judge) reservations(claims []plan.NewClaim) {
 	}
 	for i := range claims {
 		c := &claims[i]
-		if pool := j.snap.Pool(c.Pool); j.wantsReserved && pool != nil && len(c.Options) > 0 && reservedOnly(j.outcomesOf(c, pool.PoolSpec.Catalog)) == nil {
+		if pool := j.snap.Pool(c.Pool); pool != nil && len(c.Options) > 0 && reservedOnly(j.outcomesOf(c, pool.PoolSpec.Catalog), false) == nil {
 			j.unused(c, pool.PoolSpec, left)
 		}
 	}
 }
 
 // reservedOnly returns the IDs of the reservations that the available outcomes use. It returns nil if one available
-// outcome uses no reservation.
-func reservedOnly(outcomes []outcome) []string {
+// outcome uses no reservation. A claim in flight may be launched where no further machine is available.
+func reservedOnly(outcomes []outcome, inFlight bool) []string {
 	var ids []string
 	for _, o := range outcomes {
 		switch {
-		case !o.offering.Available:
+		case !o.offering.Available && !inFlight:
 		case o.offering.ReservationID == "":
 			return nil
 		case !slices.Contains(ids, o.offering.ReservationID):

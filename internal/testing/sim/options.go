@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/karpenter-go/karpenter/internal/engine/disruption"
 	"github.com/karpenter-go/karpenter/internal/engine/futile"
 	"github.com/karpenter-go/karpenter/internal/engine/guard"
@@ -83,8 +81,7 @@ func stepAll(g *guard.Guard, commands []plan.Command) []Stepped {
 
 func problems(snap *model.Snapshot, p *plan.Provision) []string {
 	var texts []string
-	ahead := reserve.Ahead(snap, nil)
-	for _, problem := range slices.Concat(audit.Provision(ahead, p), audit.Unused(ahead, p)) {
+	for _, problem := range audit.Provision(reserve.Ahead(snap, nil), p) {
 		texts = append(texts, problem.String())
 	}
 	return texts

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -55,8 +54,7 @@ func (d *disruptions) judged(p *process, schedule func(*model.Snapshot) *plan.Pr
 	}
 	return func(snap *model.Snapshot) *plan.Provision {
 		decided := schedule(snap)
-		ahead := reserve.Ahead(p.store.Snapshot(snap.Now), nil)
-		for _, problem := range slices.Concat(audit.Provision(ahead, decided), audit.Unused(ahead, decided)) {
+		for _, problem := range audit.Provision(reserve.Ahead(p.store.Snapshot(snap.Now), nil), decided) {
 			d.fail(audited, "%s", problem)
 		}
 		return decided
