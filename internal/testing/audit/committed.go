@@ -116,7 +116,7 @@ const preferred = "preferred"
 // cannot be judged alone: in pools with limits or minValues, and for pods with preferences or rules by keys of zones.
 func (j *judge) unused(c *plan.NewClaim, pool *model.PoolSpec, left map[string]int) {
 	least := func(r label.Requirement) bool { return r.MinValues > 0 }
-	if len(pool.Limits) > 0 || slices.ContainsFunc(pool.Requirements, least) || slices.ContainsFunc(c.Pods, dependsOnZones) {
+	if len(pool.Limits) > 0 || slices.ContainsFunc(pool.Requirements, least) || slices.ContainsFunc(c.Pods, j.dependsOnZones) {
 		return
 	}
 	for i := range pool.Catalog.Types {
@@ -142,8 +142,16 @@ func (j *judge) unused(c *plan.NewClaim, pool *model.PoolSpec, left map[string]i
 	}
 }
 
-// dependsOnZones reports whether the pod has preferences, or rules for domains other than nodes.
-func dependsOnZones(p *model.Pod) bool {
-	return len(p.Preferred) > 0 || slices.ContainsFunc(p.Spread, func(s model.Spread) bool { return s.Key != model.LabelHostname }) ||
-		slices.ContainsFunc(p.Terms, func(t model.Term) bool { return t.Key != model.LabelHostname })
+// dependsOnZones reports whether the pod has preferences or rules for domains other than nodes, or such rules of other pods
+// select it.
+func (j *judge) dependsOnZones(p *model.Pod) bool {
+	spread := func(s model.Spread) bool { return s.Key != model.LabelHostname }
+	term := func(t model.Term) bool { return t.Key != model.LabelHostname }
+	selects := func(other *model.Pod) bool {
+		return slices.ContainsFunc(other.Spread, func(s model.Spread) bool { return spread(s) && s.Selector.Selects(p.Namespace, p.Labels) }) ||
+			slices.ContainsFunc(other.Terms, func(t model.Term) bool { return term(t) && t.Selector.Selects(p.Namespace, p.Labels) })
+	}
+	return len(p.Preferred) > 0 || slices.ContainsFunc(p.Spread, spread) || slices.ContainsFunc(p.Terms, term) ||
+		slices.ContainsFunc(j.snap.Groups, func(g *model.Group) bool { return selects(g.Pods[0]) }) ||
+		slices.ContainsFunc(j.snap.Nodes, func(n *model.Node) bool { return slices.ContainsFunc(n.Pods, selects) })
 }
