@@ -22,24 +22,24 @@ apiVersion: karpenter.sh/v1alpha3
 kind: Provisioner
 metadata: {name: three}
 spec: {cluster: {name: test, endpoint: "https://0123"}, ttlSecondsUntilExpired: 60, taints: [{key: a, effect: NoSchedule}]}`)
-	versions := func() map[string]string {
-		all := map[string]string{}
+	objects := func() map[string]any {
+		all := map[string]any{}
 		for _, list := range []client.ObjectList{&karpv1.NodePoolList{}, &awsv1.EC2NodeClassList{}, &karpv1alpha5.ProvisionerList{}, &awsv1alpha1.AWSNodeTemplateList{}} {
 			w.must(w.List(w.t.Context(), list))
 			items, err := runtime.DefaultUnstructuredConverter.ToUnstructured(list)
 			w.must(err)
 			for _, item := range items["items"].([]any) {
 				object := unstructured.Unstructured{Object: item.(map[string]any)}
-				all[string(object.GetUID())] = object.GetResourceVersion()
+				all[string(object.GetUID())] = object.Object
 			}
 		}
 		return all
 	}
-	settled := func() map[string]string {
-		var last map[string]string
+	settled := func() map[string]any {
+		var last map[string]any
 		same := 0
 		w.until("nothing changes any more", func() bool {
-			now := versions()
+			now := objects()
 			if same++; !cmp.Equal(last, now) {
 				last, same = now, 0
 			}
@@ -63,9 +63,9 @@ metadata: {name: zz-last}
 spec: {provider: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}}`)
 	w.provisioner("zz-last", karpv1alpha5.ConditionApplied, "True", "")
 	after := settled()
-	for uid, version := range before {
-		if after[uid] != version {
-			w.t.Errorf("object %s has been written", uid)
+	for uid, object := range before {
+		if diff := cmp.Diff(object, after[uid]); diff != "" {
+			w.t.Errorf("an object has been written:\n%s", diff)
 		}
 	}
 	if apierrors.IsNotFound(w.Get(w.t.Context(), client.ObjectKey{Name: "zz-last"}, &karpv1.NodePool{})) {
