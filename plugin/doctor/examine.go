@@ -60,8 +60,7 @@ type check func(*Facts, Options) []cloud.Finding
 
 var checks = []check{unread, account, upstream, kubernetes, permissions, definitions, conversions, pools, limits, orphans, budgets,
 	standing, gated, queueless, rooms, quotas, pauses, classes, clock, controllers, leader, claims, mismatched, finalizers, older, unconverted,
-	drains,
-	scheduler, webhooks}
+	drains, scheduler, webhooks}
 
 // Examine returns the problems, ordered by code and object. Arrange produces the order of a report.
 func Examine(f *Facts, o Options) []cloud.Finding {

@@ -40,14 +40,14 @@ func TestNothingIsWedged(t *testing.T) {
 		}
 		return nil
 	})
-	for _, broken := range []struct{ pool, word string }{{"wedge-annotation", "payback"}, {"wedge-class", "nobodys"}} {
+	for _, broken := range []struct{ pool, word string }{{"wedge-annotation", "payback"}, {"wedge-class", "absent"}} {
 		await(t, patience, "pool "+broken.pool+" to say what is wrong", s.poolSays(broken.pool, broken.word))
 	}
 	pod := &corev1.Pod{}
 	if err := s.Get(t.Context(), client.ObjectKey{Namespace: "wedge", Name: "lost"}, pod); err != nil {
 		t.Fatal(err)
 	}
-	await(t, patience, "the pod to be told of its volume", s.says(pod, "FailedScheduling", "nobodys"))
+	await(t, patience, "the pod to be told of its volume", s.says(pod, "FailedScheduling", "absent"))
 	s.scale("app", 0)
 	await(t, patience, "the nodes to leave", func(context.Context) error {
 		for _, e := range s.ledger.claimsOf("wedge") {

@@ -84,8 +84,7 @@ func TestSavingsPlans(t *testing.T) {
 	w.sim.AddSavingsPlan(awssim.SavingsPlan{Type: "EC2Instance", Family: "m5", Years: 3, Payment: "All Upfront", Commitment: 0.04,
 		Rates: map[string]float64{"m5.large": 0.04, "m5.xlarge": 0.08}})
 	for _, other := range []awssim.SavingsPlan{{Type: "SageMaker"}, {Type: "EC2Instance", Family: "m5", Region: "eu-west-1"},
-		{Currency: "CNY"},
-		{State: "payment-pending"}, {State: "queued", Start: w.clock.Now().Add(time.Hour)}, {State: "returned"}} {
+		{Currency: "CNY"}, {State: "payment-pending"}, {State: "queued", Start: w.clock.Now().Add(time.Hour)}, {State: "returned"}} {
 		other.Commitment = 7
 		w.sim.AddSavingsPlan(other)
 	}

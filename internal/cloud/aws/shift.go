@@ -105,8 +105,8 @@ func (s *shifts) rounds(log logr.Logger) *upkeep.Rounds {
 }
 
 // announce emits events on the pools that may buy in a zone when a shift of it begins or ends, and reports every zone. If
-// the class of a pool cannot be read, its event is emitted by a later call, and those of other pools are not repeated. A shift that is
-// older than the leader is announced already, unless it has begun just before.
+// the class of a pool cannot be read, its event is emitted by a later call, and those of other pools are not repeated. A
+// shift that is older than the leader is announced already, unless it has begun just before.
 func (s *shifts) announce(ctx context.Context) error {
 	zones, err := s.zones(ctx)
 	if err != nil {

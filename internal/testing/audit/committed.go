@@ -109,11 +109,9 @@ func paysFor(o *model.Offering, c *plan.NewClaim) bool {
 	return o.ReservationID == c.Reservation || o.Units == 0 && !counts
 }
 
-// preferred is the kind of a claim that is not in a reservation with room for it.
-const preferred = "preferred"
-
 // unused checks that a claim is in a reservation that has room left for a type of the claim. It is silent where one machine
-// cannot be judged alone: in pools with limits or minValues, and for pods with preferences or rules by keys of zones.
+// cannot be judged alone: in pools with limits or minValues, and for pods with preferences or rules for domains other than
+// nodes.
 func (j *judge) unused(c *plan.NewClaim, pool *model.PoolSpec, left map[string]int) {
 	least := func(r label.Requirement) bool { return r.MinValues > 0 }
 	if len(pool.Limits) > 0 || slices.ContainsFunc(pool.Requirements, least) || slices.ContainsFunc(c.Pods, j.dependsOnZones) {
@@ -135,7 +133,7 @@ func (j *judge) unused(c *plan.NewClaim, pool *model.PoolSpec, left map[string]i
 			o := outcome{j.promise(slices.Concat(reqs, pool.Requirements), c.Labels, c.Requests, pool.Catalog), t, at}
 			if o.possible() && everyValue(pool.Requirements, o.values) &&
 				!slices.ContainsFunc(c.Pods, func(p *model.Pod) bool { return !admits(p, o.values) }) {
-				j.blame(preferred, c.Name, "costs %d, and reservation %s has %d left of %s", c.Options[0].Price, at.ReservationID,
+				j.blame("preferred", c.Name, "costs %d, and reservation %s has %d left of %s", c.Options[0].Price, at.ReservationID,
 					left[at.ReservationID], t.Name)
 			}
 		}
