@@ -37,8 +37,8 @@ type Certificate struct {
 	NodePrice int64
 	// Worth holds the worth of the pods, by group.
 	Worth []Worth
-	// Credit is an upper bound of the worth of the pods that existing nodes and reservations can hold, beyond the
-	// price of these nodes, nano-USD per hour.
+	// Credit is an upper bound of the worth of the pods that existing nodes, reservations and commitments can hold, beyond
+	// the price of these nodes, nano-USD per hour.
 	Credit int64
 }
 

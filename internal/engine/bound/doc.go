@@ -21,7 +21,8 @@
 // When the worths exceed the prices by a factor f, y/f is valid (Farley), so the search may stop at any time. Work is
 // limited in units of arithmetic, not by a clock. Nodes with a finite number (existing nodes, reservations) are not
 // constraints but credits: their worth beyond their price is subtracted, once for each. So are nodes whose pods are packed
-// anew (Options.Held): to keep them is also a plan.
+// anew (Options.Held): to keep them is also a plan. Of a commitment, each unit that is left has the highest credit per unit
+// of a node that it covers: no more than the node's discount, because the node exists at its list price, too.
 //
 // The bound respects: which pool, type, zone and capacity type a pod may use (labels, taints, available offerings),
 // resources net of daemons (all resources, including extended ones and volumes), indivisible pods, hostname

@@ -106,22 +106,38 @@ func (s *seats) count(g *model.Group, it *item, room int, wanted func(*model.Pod
 // heldRows limits the rows that held nodes add to the program. Those beyond get credit, and do not guide the values.
 const heldRows = 64
 
-// compare finds the available kind that is most similar to each held node: its weights are good for the node too.
+// compare finds the available kind that is most similar to each held or committed node: its weights are good for the node
+// too.
 func (p *problem) compare() {
 	for _, s := range p.limited {
-		if !s.held {
+		if !s.held && !s.committed {
 			continue
 		}
-		if s.class = -1; p.held < heldRows {
+		if s.class = -1; s.held && p.held < heldRows {
 			s.class, p.held = p.held, p.held+1
 		}
-		least := math.Inf(1)
-		for _, q := range p.kinds {
-			if d := s.kinds[0].distance(q); d < least {
-				least, s.like = d, q
+		for _, k := range s.kinds {
+			least := math.Inf(1)
+			for _, q := range p.kinds {
+				if d := k.distance(q); d < least {
+					least, k.like = d, q
+				}
+				if s.committed && (k.alternative == nil || q.price < k.alternative.price) && q.holds(k) {
+					k.alternative = q
+				}
 			}
 		}
 	}
+}
+
+// holds reports whether all that q can hold fits on k.
+func (k *kind) holds(q *kind) bool {
+	for r := range q.room {
+		if k.room[r] < q.room[r] {
+			return false
+		}
+	}
+	return k.specs.Equal(q.specs)
 }
 
 // distance is how much the room of the kinds differs, summed over the resources, each relative to the larger room.

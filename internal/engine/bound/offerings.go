@@ -72,8 +72,8 @@ func (p *problem) addOfferingsOf(pool *model.Pool, accepted [][]bitset.Set, rese
 				continue
 			}
 			k := &kind{price: x.Classes[i].Price[t], free: pool.MostRoom(t, i), specs: accepted[i][t]}
-			if id := x.Classes[i].ReservationID; id != "" {
-				p.reserve(k, id, p.countOf(x, &x.Classes[i], t), reserved)
+			if x.Classes[i].ReservationID != "" {
+				p.reserve(k, pool.Types, i, t, reserved)
 				continue
 			}
 			at := slices.IndexFunc(p.kinds[first:], func(q *kind) bool { return q.specs.Equal(k.specs) && slices.Equal(q.free, k.free) })
@@ -93,17 +93,6 @@ func (p *problem) within(pool *model.Pool, total quantity.Vector) bool {
 	return ledger.Admit(model.Use{Accounts: ledger.Own(pool.Name), Total: total, Nodes: 1})
 }
 
-// countOf returns how many nodes of the type the reservation of a class permits at most, or its commitment. Types of
-// different sizes share the largest of these numbers, which is more than the commitment permits, and never less.
-func (p *problem) countOf(x *model.TypeIndex, c *model.OfferClass, t int) int64 {
-	for _, m := range p.snap.Commitments {
-		if m.ID == c.ReservationID {
-			return m.Nodes(c, t)
-		}
-	}
-	return reservationCount(&x.Catalog.Types[t], c.ReservationID)
-}
-
 func reservationCount(t *model.InstanceType, id string) int64 {
 	most := 0
 	for _, o := range t.Offerings {
@@ -114,16 +103,36 @@ func reservationCount(t *model.InstanceType, id string) int64 {
 	return int64(most)
 }
 
-// reserve adds a kind to the limited supply of its reservation.
-func (p *problem) reserve(k *kind, id string, count int64, reserved map[string]*limitedSupply) {
-	s := reserved[id]
+// reserve adds a node of a class and type to the limited supply of its reservation, in nodes, or of its commitment, in
+// units. Of equal nodes in several zones, the cheapest counts.
+func (p *problem) reserve(k *kind, x *model.TypeIndex, class, t int, reserved map[string]*limitedSupply) {
+	c := &x.Classes[class]
+	s := reserved[c.ReservationID]
 	if s == nil {
-		s = &limitedSupply{}
-		reserved[id] = s
+		s = &limitedSupply{committed: c.Units > 0}
+		reserved[c.ReservationID] = s
 		p.limited = append(p.limited, s)
 	}
-	s.count = max(s.count, count)
-	s.kinds = append(s.kinds, k)
+	if !s.committed {
+		s.count = max(s.count, reservationCount(&x.Catalog.Types[t], c.ReservationID))
+		s.kinds = append(s.kinds, k)
+		return
+	}
+	for _, m := range p.snap.Commitments {
+		if m.ID == c.ReservationID {
+			s.count = m.Left()
+		}
+	}
+	k.units = c.NodeUnits(t)
+	at := slices.IndexFunc(s.kinds, func(q *kind) bool {
+		return q.units == k.units && q.specs.Equal(k.specs) && slices.Equal(q.free, k.free)
+	})
+	switch {
+	case at < 0:
+		s.kinds = append(s.kinds, k)
+	case k.price < s.kinds[at].price:
+		s.kinds[at] = k
+	}
 }
 
 // keep adds the free resources of existing nodes, except those that are being removed.

@@ -58,6 +58,8 @@ type part struct {
 // kind is a node type that is available or exists: its free resources and the items that may use it.
 type kind struct {
 	price int64
+	// units is how much of a limited supply one node takes.
+	units int64
 	free  quantity.Vector
 	specs bitset.Set
 	// cost is the price in USD, including the price per node.
@@ -71,15 +73,18 @@ type kind struct {
 	// values, before those for another price per node.
 	weights, center, first, before []float64
 	tight                          float64
+	// like is the available kind that is most similar to one of a limited supply that has a price, nil for others.
+	// alternative is the cheapest available kind that holds what a committed one does, nil for none: the pods on either are
+	// worth no more than it costs.
+	like, alternative *kind
 }
 
-// limitedSupply is a limited number of nodes, each of which is one of the kinds.
+// limitedSupply is a limited number of units for nodes, each of which is one of the kinds.
 type limitedSupply struct {
 	count int64
-	// owned nodes cost nothing to use. held nodes may be kept at their price; like is the available kind that is most
-	// similar to them.
-	owned, held bool
-	like        *kind
+	// owned nodes cost nothing to use. held nodes may be kept at their price. committed nodes are available at their list
+	// price, too.
+	owned, held, committed bool
 	// found is the last pattern found for held nodes.
 	found pattern
 	kinds []*kind
@@ -257,11 +262,11 @@ func (p *problem) encode() {
 // maxClasses limits the rows that the limited supplies add to the program; all further classes share the last one.
 const maxClasses = 24
 
-// classify numbers the limited supplies, without the held nodes, by the specs that they accept.
+// classify numbers the limited supplies that have no price, by the specs that they accept.
 func (p *problem) classify() {
 	known := map[string]int{}
 	for _, s := range p.limited {
-		if s.held {
+		if s.held || s.committed {
 			continue
 		}
 		var key strings.Builder

@@ -150,7 +150,7 @@ func (s *search) openLimited() {
 	n := len(s.resources)
 	s.sums = make([]float64, s.classes*n)
 	for _, st := range s.limited {
-		if st.held {
+		if st.held || st.committed {
 			continue
 		}
 		for r := range n {
@@ -163,7 +163,7 @@ func (s *search) openLimited() {
 	}
 	open := make([]bool, s.classes*len(s.items))
 	for _, st := range s.limited {
-		if st.held {
+		if st.held || st.committed {
 			continue
 		}
 		for _, k := range st.kinds {
@@ -359,8 +359,8 @@ func (s *search) credit(factor float64, steps int) float64 {
 			k.tight = s.relaxed(k, k.weights, nil)
 			copy(s.step, k.weights)
 			for r := range s.step {
-				if st.held {
-					s.step[r] = st.like.weights[r]
+				if k.like != nil {
+					s.step[r] = k.like.weights[r]
 				} else {
 					s.step[r] = s.classWeight(st.class*n + r)
 				}
@@ -369,14 +369,17 @@ func (s *search) credit(factor float64, steps int) float64 {
 				copy(k.weights, s.step)
 				k.tight = f
 			}
-			if steps > 0 {
+			if steps > 0 && !st.committed {
 				st.found = s.descend(k, steps)
 			}
 			top := k.tight
 			if st.held && st.class >= 0 {
 				top = s.prove(k, max(st.found.worth, float64(factor*k.cost)), effort)
 			}
-			most = max(most, top/factor-k.cost)
+			if top /= factor; k.alternative != nil {
+				top = min(top, k.alternative.cost)
+			}
+			most = max(most, (top-k.cost)/float64(max(1, k.units)))
 		}
 		total += float64(float64(st.count) * most)
 	}

@@ -60,9 +60,6 @@ type Commitment struct {
 // Left returns what is not used.
 func (c *Commitment) Left() int64 { return max(0, c.Limit-c.Used) }
 
-// Nodes returns how many nodes of the type and class what is left covers completely.
-func (c *Commitment) Nodes(class *OfferClass, t int) int64 { return c.Left() / max(1, class.units(t)) }
-
 // cover is what a machine pays.
 type cover struct {
 	kind  string
@@ -78,8 +75,8 @@ func (c *cover) equal(d *cover) bool {
 	return c.price == d.price && maps.Equal(c.uses, d.uses)
 }
 
-// units returns how many units of the class's commitment a machine of the type takes.
-func (c *OfferClass) units(t int) int64 {
+// NodeUnits returns how many units of the class's commitment a machine of the type takes.
+func (c *OfferClass) NodeUnits(t int) int64 {
 	if c.PerPrice > 0 {
 		return c.Price[t] * c.PerPrice
 	}
@@ -163,7 +160,7 @@ func coverOf(at zonalOfferings, x *TypeIndex, commitments []*Commitment) *cover 
 			continue
 		}
 		k := slices.IndexFunc(commitments, func(m *Commitment) bool { return m.ID == c.ReservationID })
-		need := int64(float64(rest * float64(c.units(t))))
+		need := int64(float64(rest * float64(c.NodeUnits(t))))
 		took := min(need, commitments[k].Left())
 		if took <= 0 || uses[c.ReservationID] > 0 { // of several zones, the first one counts
 			continue

@@ -303,9 +303,10 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// TestBoundWithCommitments: no plan costs less than its lower bound, and the bound knows of the commitment.
+// TestBoundWithCommitments: no plan costs less than its lower bound, and a commitment lowers the bound by no more than it can
+// save: half of the price of the vCPUs that it covers, or as much as its own price.
 func TestBoundWithCommitments(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(300) {
 		f := randomFleet(rand.New(rand.NewPCG(seed, 11)))
 		f.nodes = nil
 		snap, price := f.snapshot(), int64(0)
@@ -313,8 +314,18 @@ func TestBoundWithCommitments(t *testing.T) {
 		for i := range p.Claims {
 			price += p.Claims[i].Price()
 		}
-		if least := lowerbound.Of(snap, lowerbound.Options{}).Price; least > price {
+		least := lowerbound.Of(snap, lowerbound.Options{}).Price
+		if least > price {
 			t.Errorf("seed %d: the plan costs %d, and its lower bound is %d", seed, price, least)
+		}
+		saves := f.limit
+		if !f.usd {
+			saves = f.limit * bPerCPU / 2 / 1000
+		}
+		f.limit = 0
+		without := lowerbound.Of(f.snapshot(), lowerbound.Options{}).Price
+		if tolerance := without / 1000; least < without-saves-tolerance {
+			t.Errorf("seed %d: the bound is %d, and %d without a commitment that saves %d at most", seed, least, without, saves)
 		}
 	}
 }
